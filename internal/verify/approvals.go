@@ -15,7 +15,8 @@ type decision struct {
 
 func (d decision) approves(q question) bool {
 	b := d.body
-	return b.Query == q.body.Query && b.Decision == "approve" && (b.Digest == "" || b.Digest == q.body.Digest) && (q.body.Due == 0 || d.at < q.body.Due)
+	return b.Query == q.body.Query && b.Decision == "approve" &&
+		(b.Digest == "" || b.Digest == q.body.Digest) && (q.body.Due == 0 || d.at < q.body.Due)
 }
 
 // question is what an agent asked a person.
@@ -56,7 +57,9 @@ func (v *verifier) checkBegun(l *log, a *attempt, tool string) {
 		return
 	}
 	if v.approvalBetween(l, a.call, before.started, a.started) == 0 {
-		l.addFinding(Approved, a.started, "attempt %d of call %s of %s begins, attempt %d began in entry %d, and between them nobody approved that it begins again",
+		l.addFinding(Approved, a.started,
+			"attempt %d of call %s of %s begins, attempt %d began in entry %d, and between them nobody approved that it "+
+				"begins again",
 			a.no, a.call, tool, before.no, before.started)
 	}
 }
@@ -75,7 +78,8 @@ func (v *verifier) checkAsked(l *log, a *attempt) {
 	if newest == nil || v.approvalBetween(l, a.call, newest.cause, a.started) > 0 {
 		return
 	}
-	l.addFinding(Approved, a.started, "attempt %d of call %s begins, and nobody has approved question %s about it (entry %d of %s)",
+	l.addFinding(Approved, a.started,
+		"attempt %d of call %s begins, and nobody has approved question %s about it (entry %d of %s)",
 		a.no, a.call, newest.body.Query, newest.entry, v.super().at)
 }
 
@@ -97,7 +101,8 @@ func (v *verifier) checkAddedRules(super *log) {
 			continue
 		}
 		if !from.isAlways(m.n) {
-			super.addFinding(Approved, m.entry, "%s adds the rule %.200q, and its entry %d is no approval for the rest of the run", m.from, text, m.n)
+			super.addFinding(Approved, m.entry,
+				"%s adds the rule %.200q, and its entry %d is no approval for the rest of the run", m.from, text, m.n)
 		}
 	}
 }

@@ -199,7 +199,8 @@ type definitionBody struct {
 	Deny []string `msgpack:"y"`
 }
 
-// contextBody is a change of the prompt and the tools of an agent. That of a client in the log of a run names the agent.
+// contextBody is a change of the prompt and the tools of an agent. That of a client in the log of a run names the
+// agent.
 type contextBody struct { // context_set
 	Agent    string            `msgpack:"a"`
 	Layers   []layerBody       `msgpack:"l"`
@@ -323,7 +324,8 @@ type limitBody struct { // limit_set
 // namesOnlyTime reports whether the other limits, and a freeze, stay as they are.
 func (b limitBody) namesOnlyTime() bool {
 	l := b.Limits
-	return b.Soft > 0 && b.Patch && !b.Freeze && l.Amount == Amount{} && l.Depth == 0 && l.Children == 0 && l.Agents == 0 && l.Messages == 0
+	return b.Soft > 0 && b.Patch && !b.Freeze &&
+		l.Amount == Amount{} && l.Depth == 0 && l.Children == 0 && l.Agents == 0 && l.Messages == 0
 }
 
 type othersBody struct { // others_use

@@ -53,7 +53,8 @@ func (l *log) readReturned(item mailbox.Item) {
 	}
 	a := l.attemptOf(b)
 	if l.closed > 0 && a.started > l.closed && !b.Killed { // its beginning may be on its way when the log is closed
-		l.addFinding(AfterEnd, l.n, "attempt %d of call %s began in entry %d and has a result, and entry %d is the end", b.Attempt, b.Call, a.started, l.closed)
+		l.addFinding(AfterEnd, l.n, "attempt %d of call %s began in entry %d and has a result, and entry %d is the end",
+			b.Attempt, b.Call, a.started, l.closed)
 	}
 	if a.returned > 0 && !bytes.Equal(a.body, item.Body) {
 		l.addFinding(AnsweredOnce, l.n, "attempt %d of call %s has another result in entry %d", b.Attempt, b.Call, a.returned)
@@ -112,7 +113,8 @@ func (v *verifier) checkCalls(l *log) {
 		tool, _ := v.toolOf(l, a.call)
 		class := l.classes[tool]
 		if a.returned > 0 && a.started == 0 && !a.killed && isEffect(class) {
-			l.addFinding(StartedFirst, a.returned, "call %s of %s, whose class is %s, has a result, and no entry says that it began", a.call, tool, class)
+			l.addFinding(StartedFirst, a.returned,
+				"call %s of %s, whose class is %s, has a result, and no entry says that it began", a.call, tool, class)
 		}
 		if isEffect(class) {
 			v.checkBegun(l, a, tool)
@@ -125,7 +127,8 @@ func (v *verifier) checkCalls(l *log) {
 	if l.claims == 1 { // a crash leaves calls without a result
 		for _, a := range l.attemptList {
 			if a.started > 0 && !a.unbegun && a.returned == 0 {
-				l.addFinding(AnsweredOnce, a.started, "call %s began and has no result, and the agent completed", attemptKey(a.call, a.no))
+				l.addFinding(AnsweredOnce, a.started, "call %s began and has no result, and the agent completed",
+					attemptKey(a.call, a.no))
 			}
 		}
 	}
@@ -145,7 +148,8 @@ func (v *verifier) checkReads(l *log) {
 		for i, tool := range a.calls {
 			call := strconv.Itoa(turn) + "-" + strconv.Itoa(i)
 			switch {
-			case l.classes[tool] != "read" || slices.Contains(withoutResult, tool) || l.gated[call] || v.account(l.at).isAsked(call):
+			case l.classes[tool] != "read" || slices.Contains(withoutResult, tool) || l.gated[call] ||
+				v.account(l.at).isAsked(call):
 				must--
 			default:
 				reads = append(reads, call)
@@ -157,14 +161,17 @@ func (v *verifier) checkReads(l *log) {
 			}
 		}
 		if must > 0 {
-			l.addFinding(AnsweredOnce, a.entry, "%d calls of the reply were to run (entry %d of %s), and of the reading calls %s %d have no result, although the agent completed",
+			l.addFinding(AnsweredOnce, a.entry,
+				"%d calls of the reply were to run (entry %d of %s), and of the reading calls %s %d have no result, although "+
+					"the agent completed",
 				s.body.Used.Calls, s.entry, v.super().at, strings.Join(reads, ", "), must)
 		}
 	}
 }
 
 // withoutResult are the tools that the loop itself answers, or another actor, or a person.
-var withoutResult = []string{"ask_human", "delegate", "handoff", "send_message", "get_run_journal", "update_run_journal", "append_run_journal_entry"}
+var withoutResult = []string{"ask_human", "delegate", "handoff", "send_message", "get_run_journal",
+	"update_run_journal", "append_run_journal_entry"}
 
 // mayDenyReads reports whether the task has rules by which a reading call does not run, which no entry records.
 func (l *log) mayDenyReads() bool {
@@ -173,5 +180,6 @@ func (l *log) mayDenyReads() bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(l.task.Task.LoopOptions.Hooks, func(h hookBody) bool { return h.Point == "output" || h.Point == "pre_tool" })
+	return slices.ContainsFunc(l.task.Task.LoopOptions.Hooks,
+		func(h hookBody) bool { return h.Point == "output" || h.Point == "pre_tool" })
 }

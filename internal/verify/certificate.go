@@ -22,7 +22,8 @@ func (v *verifier) certify(super *log) {
 		if mailbox.Unmarshal(m.body, &b) == nil {
 			c.Reason = b.Outcome.Reason
 			c.addRule(m, b)
-			c.add("root ended as %s after %d turns and %d calls (entry %d of %s)%s", b.Outcome.Reason, b.Turns, b.Calls, m.entry, super.at, why(b.Outcome.Detail))
+			c.add("root ended as %s after %d turns and %d calls (entry %d of %s)%s", b.Outcome.Reason, b.Turns, b.Calls, m.entry,
+				super.at, why(b.Outcome.Detail))
 		}
 	}
 	if c.Reason == "" {
@@ -32,7 +33,8 @@ func (v *verifier) certify(super *log) {
 			if q.body.Call != "" {
 				call = " about call " + q.body.Call
 			}
-			c.add("%s waits for the answer to question %s%s since its entry %d (entry %d of %s)%s", q.from.Agent(), q.body.Query, call, q.cause, q.entry, super.at, why(q.body.Question))
+			c.add("%s waits for the answer to question %s%s since its entry %d (entry %d of %s)%s", q.from.Agent(), q.body.Query,
+				call, q.cause, q.entry, super.at, why(q.body.Question))
 		}
 	}
 	if super.closed > 0 {
@@ -66,18 +68,21 @@ func (c *certifier) addStops() {
 	if proposals > 1 {
 		c.add("root proposed to stop %d times before, and the supervisor refused", proposals-1)
 	}
-	c.add("root proposed stop %d in its entry %d (entry %d of %s)", last.Proposal, proposed.n, proposed.entry, c.superLog.at)
+	c.add("root proposed stop %d in its entry %d (entry %d of %s)", last.Proposal, proposed.n, proposed.entry,
+		c.superLog.at)
 	if c.rootLog == nil {
 		return
 	}
 	for _, m := range c.rootLog.inbox {
 		var b proposalBody
-		if (m.kind == "stop_allowed" || m.kind == "stop_vetoed") && mailbox.Unmarshal(m.body, &b) == nil && b.Proposal == last.Proposal {
+		isAnswer := m.kind == "stop_allowed" || m.kind == "stop_vetoed"
+		if isAnswer && mailbox.Unmarshal(m.body, &b) == nil && b.Proposal == last.Proposal {
 			final := ""
 			if b.Final {
 				final = " for good"
 			}
-			c.add("the supervisor answered %s%s%s (entry %d of %s)%s", m.kind, final, b.By.text(), m.entry, c.rootLog.at, why(b.Why))
+			c.add("the supervisor answered %s%s%s (entry %d of %s)%s", m.kind, final, b.By.text(), m.entry, c.rootLog.at,
+				why(b.Why))
 			c.Rule = "policy" + b.By.text()
 		}
 	}
@@ -107,7 +112,8 @@ func (c *certifier) addRule(end message, b finishBody) {
 		c.add("the limit is %d turns (entry %d of %s; 0: that of the version)", limits.Turns, c.rootLog.taskAt, c.rootLog.at)
 	case "timeout":
 		c.Rule = "limit of working time"
-		c.add("the limits are %d ms until the closing turn and %d ms until the end (entry %d of %s; 0: those of the version), root worked %d ms",
+		c.add("the limits are %d ms until the closing turn and %d ms until the end (entry %d of %s; 0: those of the "+
+			"version), root worked %d ms",
 			limits.Soft, limits.Hard, c.rootLog.taskAt, c.rootLog.at, b.Worked)
 		for _, timer := range []string{"soft", "hard"} {
 			if at := c.rootLog.woke[timer]; at > 0 {
@@ -124,7 +130,8 @@ func (c *certifier) addRule(end message, b finishBody) {
 	case "model_error", "refused", "prompt_too_long":
 		c.Rule = "answer of the model"
 		if n := len(c.rootLog.answers); n > 0 && c.rootLog.answers[n-1].failure != "" {
-			c.add("the model failed (entry %d of %s)%s", c.rootLog.answers[n-1].entry, c.rootLog.at, why(c.rootLog.answers[n-1].failure))
+			c.add("the model failed (entry %d of %s)%s", c.rootLog.answers[n-1].entry, c.rootLog.at,
+				why(c.rootLog.answers[n-1].failure))
 		}
 	case "token_budget", "cost_budget", "max_tool_calls":
 		c.Rule = reason
@@ -139,17 +146,20 @@ func (c *certifier) addHook(reason string) {
 	if n := len(c.rootLog.hooked); n > 0 {
 		h := c.rootLog.hooked[n-1]
 		c.Rule = fmt.Sprintf("hook %q", h.hook)
-		c.add("the hook %q decided %s at %s (entry %d of %s)%s", h.hook, h.decision, h.point, h.entry, c.rootLog.at, why(h.text))
+		c.add("the hook %q decided %s at %s (entry %d of %s)%s", h.hook, h.decision, h.point, h.entry, c.rootLog.at,
+			why(h.text))
 		return
 	}
 	c.Rule = reason
 }
 
-// addLastGrant adds the answer of the supervisor that left no ordinary turn, with the figures of the pool at that moment.
+// addLastGrant adds the answer of the supervisor that left no ordinary turn, with the figures of the pool at that
+// moment.
 func (c *certifier) addLastGrant(end message) {
 	for _, m := range slices.Backward(c.rootLog.inbox) {
 		var b grantedBody
-		if m.kind != "granted" && m.kind != "denied" || mailbox.Unmarshal(m.body, &b) != nil || m.kind == "granted" && !b.Closing {
+		if m.kind != "granted" && m.kind != "denied" || mailbox.Unmarshal(m.body, &b) != nil ||
+			m.kind == "granted" && !b.Closing {
 			continue
 		}
 		what := "granted only a closing turn"
@@ -160,7 +170,8 @@ func (c *certifier) addLastGrant(end message) {
 		if b.By != nil {
 			c.Rule = "policy" + b.By.text()
 		}
-		c.add("the supervisor %s for %s%s (entry %d of %s)%s", what, cmp.Or(b.Why, "a limit of the agent"), b.By.text(), m.entry, c.rootLog.at, why(b.Detail))
+		c.add("the supervisor %s for %s%s (entry %d of %s)%s", what, cmp.Or(b.Why, "a limit of the agent"), b.By.text(),
+			m.entry, c.rootLog.at, why(b.Detail))
 		c.addPool(min(m.n, end.entry), b.Reservation)
 		return
 	}
@@ -169,15 +180,18 @@ func (c *certifier) addLastGrant(end message) {
 // addPool adds what was settled and held when an entry of the log of the run was read, and what the request asks for.
 func (c *certifier) addPool(entry uint64, reservation int) {
 	f := c.ledger.before(entry)
-	c.add("the limit of the run was %s; settled were %s, and held for attempts under way %s (up to entry %d of %s)", f.limit.text(f.limit), f.settled.text(f.limit), f.held.text(f.limit), entry, c.superLog.at)
+	c.add("the limit of the run was %s; settled were %s, and held for attempts under way %s (up to entry %d of %s)",
+		f.limit.text(f.limit), f.settled.text(f.limit), f.held.text(f.limit), entry, c.superLog.at)
 	if r, ok := c.account(c.rootLog.at).asked[reservation]; ok {
 		q := r.body.Request
-		c.add("the request asks for up to %d tokens, %d of the prompt and %d of the reply, and after it a closing turn must fit: up to %d more (entry %d of %s)", r.bound, q.Input,
+		c.add("the request asks for up to %d tokens, %d of the prompt and %d of the reply, and after it a closing turn "+
+			"must fit: up to %d more (entry %d of %s)", r.bound, q.Input,
 			q.Output, r.bound+q.Closing, r.entry, c.superLog.at)
 	}
 }
 
-// addLimits adds of which run a fork is and under which limit it runs, and what providers have billed above reservations.
+// addLimits adds of which run a fork is and under which limit it runs, and what providers have billed above
+// reservations.
 func (c *certifier) addLimits() {
 	if len(c.superLog.opened) == 0 {
 		return
@@ -186,13 +200,15 @@ func (c *certifier) addLimits() {
 		set := "as its original began"
 		for _, b := range c.superLog.budget[1:] {
 			if b.setsLimit() {
-				set = fmt.Sprintf("set by %s in entry %d of %s; its original began with %s", cmp.Or(b.set.By, "a person"), b.entry, c.superLog.at, c.superLog.budget[0].set.Limits.all())
+				set = fmt.Sprintf("set by %s in entry %d of %s; its original began with %s", cmp.Or(b.set.By, "a person"), b.entry,
+					c.superLog.at, c.superLog.budget[0].set.Limits.all())
 			}
 		}
 		c.add("the run is a fork of %s, its limit is %s (%s)", of, c.ledger.limit.all(), set)
 	}
 	if over := c.ledger.overrun; over != (Amount{}) {
-		c.add("providers have billed %s more than was reserved (first in entry %d of %s)", over.text(over), c.ledger.overAt, c.superLog.at)
+		c.add("providers have billed %s more than was reserved (first in entry %d of %s)", over.text(over), c.ledger.overAt,
+			c.superLog.at)
 	}
 }
 
@@ -242,16 +258,21 @@ func (v *verifier) checkClaim(super *log, claim Claim) {
 	reason := v.report.Certificate.Reason
 	switch working := v.workingAgent(super); {
 	case claim.State == "finished" && super.closed == 0 && (reason == "" || working != ""):
-		super.addFinding(Ended, super.n, "its node says that the run has finished, and its log lacks the end of %s: its last entries are missing, or its supervisor was given up before it wrote them", cmp.Or(working, "root"))
+		super.addFinding(Ended, super.n,
+			"its node says that the run has finished, and its log lacks the end of %s: its last entries are missing, or its "+
+				"supervisor was given up before it wrote them", cmp.Or(working, "root"))
 	case claim.Reason != "" && reason != claim.Reason:
-		super.addFinding(Ended, super.n, "its node says that the run has stopped as %s, and the logs show %q", claim.Reason, reason)
+		super.addFinding(Ended, super.n, "its node says that the run has stopped as %s, and the logs show %q", claim.Reason,
+			reason)
 	case claim.State == "parked" && len(v.openQuestions(super)) == 0:
-		super.addFinding(Ended, super.n, "its node says that the run waits for a person, and no question is open: the entries that asked it are missing, or others follow")
+		super.addFinding(Ended, super.n,
+			"its node says that the run waits for a person, and no question is open: the entries that asked it are missing, "+
+				"or others follow")
 	}
 }
 
-// workingAgent returns an agent that has a log and whose end the log of the run lacks; "": all have ended. With all of them ended
-// the run is over, also if a process ended before it wrote the entry that closes the log.
+// workingAgent returns an agent that has a log and whose end the log of the run lacks; "": all have ended. With all
+// of them ended the run is over, also if a process ended before it wrote the entry that closes the log.
 func (v *verifier) workingAgent(super *log) string {
 	for _, l := range v.sortedLogs {
 		if !l.isSuper() && !l.deleted && !v.report.Damaged && len(super.endsOf(l.at.Agent())) == 0 {

@@ -31,7 +31,8 @@ func (r *runLog) moveRoot(pool string) {
 	}
 }
 
-// TestCertificateOfARootInANodePool: the certificate has the figures and the answer to the stop, wherever the root works.
+// TestCertificateOfARootInANodePool: the certificate has the figures and the answer to the stop, wherever the root
+// works.
 func TestCertificateOfARootInANodePool(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ run, rule, fact string }{
@@ -51,17 +52,19 @@ func TestCertificateOfARootInANodePool(t *testing.T) {
 	}
 }
 
-// TestCertificateOfACancelDuringAClosingTurn: the supervisor had granted only a closing turn for the budget, and then the run was
-// canceled. The cancel is the rule by which it stopped.
+// TestCertificateOfACancelDuringAClosingTurn: the supervisor had granted only a closing turn for the budget, and then
+// the run was canceled. The cancel is the rule by which it stopped.
 func TestCertificateOfACancelDuringAClosingTurn(t *testing.T) {
 	t.Parallel()
-	for reason, rule := range map[string]string{"aborted_streaming": "cancel", "canceled": "cancel", "timeout": "limit of working time", "token_budget": "token_budget"} {
+	for reason, rule := range map[string]string{"aborted_streaming": "cancel", "canceled": "cancel",
+		"timeout": "limit of working time", "token_budget": "token_budget"} {
 		r := openRunLog(t, budgeted)
 		r.edit("super", "finish", func(b map[string]any) { b["o"].(map[string]any)["r"] = reason })
 		r.claim.Reason = reason
 		got := r.verify().Certificate
 		facts := strings.Join(got.Facts, "\n")
-		if got.Reason != reason || got.Rule != rule || strings.Contains(facts, "granted only a closing turn") != (rule == "token_budget") {
+		if got.Reason != reason || got.Rule != rule || strings.Contains(facts,
+			"granted only a closing turn") != (rule == "token_budget") {
 			t.Errorf("%s: stopped as %q by %q:\n%s", reason, got.Reason, got.Rule, facts)
 		}
 	}
@@ -76,7 +79,8 @@ func TestReportsOfOneInputAreEqual(t *testing.T) {
 	}
 	first := r.verify()
 	unsettled := func(f verify.Finding) bool { return f.Rule == verify.Settled && f.Log.Agent() == mailbox.Super }
-	if n := len(slices.DeleteFunc(slices.Clone(first.Findings), func(f verify.Finding) bool { return !unsettled(f) })); n < 2 {
+	if n := len(slices.DeleteFunc(slices.Clone(first.Findings),
+		func(f verify.Finding) bool { return !unsettled(f) })); n < 2 {
 		t.Fatalf("%d reservations that were never settled: %v", n, first.Findings)
 	}
 	for range 50 {

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// contextChange is a change of the prompt and the tools of an agent while it works: a client's in the log of the run, or the
-// supervisor's message in the log of an agent.
+// contextChange is a change of the prompt and the tools of an agent while it works: a client's in the log of the run,
+// or the supervisor's message in the log of an agent.
 type contextChange struct {
 	entry uint64
 	cause uint64 // in the log of the run; 0: a client made the entry
@@ -97,14 +97,14 @@ func (v *verifier) compareContexts(agent string, asked, got contextBody) (rule R
 	return Cause, ""
 }
 
-// sets reports whether a client's layer is what an agent got. An agent below the one that is named inherits it or, if that
-// one no longer passes it on, loses it.
+// sets reports whether a client's layer is what an agent got. An agent below the one that is named inherits it or, if
+// that one no longer passes it on, loses it.
 func (a layerBody) sets(got layerBody, isNamed bool) bool {
 	return a.Name == got.Name && (a.Text == got.Text || !isNamed && got.Text == "")
 }
 
-// checkAddedTool checks that a tool may be added to an agent: the run has it by that class, if it has it, nobody denies it to the
-// agent, and the agent's parent has the right to it.
+// checkAddedTool checks that a tool may be added to an agent: the run has it by that class, if it has it, nobody
+// denies it to the agent, and the agent's parent has the right to it.
 func (v *verifier) checkAddedTool(l *log, c contextChange, t toolBody) {
 	super := v.super()
 	if l.task == nil || len(super.opened) == 0 {
@@ -112,7 +112,8 @@ func (v *verifier) checkAddedTool(l *log, c contextChange, t toolBody) {
 	}
 	i := slices.IndexFunc(super.opened[0].Tools, func(o toolBody) bool { return o.Name == t.Name })
 	if i >= 0 && super.opened[0].Tools[i].Class != t.Class {
-		l.addFinding(Rights, c.entry, "%s is added as %s, and the run has it as %s", t.Name, t.Class, super.opened[0].Tools[i].Class)
+		l.addFinding(Rights, c.entry, "%s is added as %s, and the run has it as %s", t.Name, t.Class,
+			super.opened[0].Tools[i].Class)
 	}
 	if denies := v.denierOf(l, t.Name); denies != "" {
 		l.addFinding(Rights, c.entry, "%s is added to the agent, and the definition of %s denies it", t.Name, denies)
@@ -121,9 +122,12 @@ func (v *verifier) checkAddedTool(l *log, c contextChange, t toolBody) {
 	switch {
 	case parent == nil:
 	case i < 0:
-		l.addFinding(Rights, c.entry, "%s is added to the agent, and its parent %s has no right to it: it is no tool of the run", t.Name, parent.at.Agent())
+		l.addFinding(Rights, c.entry,
+			"%s is added to the agent, and its parent %s has no right to it: it is no tool of the run", t.Name,
+			parent.at.Agent())
 	case slices.Contains(parent.task.Task.Forbidden, t.Name) || v.removedBefore(parent, t.Name, c.cause) > 0:
-		l.addFinding(Rights, c.entry, "%s is added to the agent, and its parent %s has no right to it", t.Name, parent.at.Agent())
+		l.addFinding(Rights, c.entry, "%s is added to the agent, and its parent %s has no right to it", t.Name,
+			parent.at.Agent())
 	}
 }
 
@@ -146,8 +150,8 @@ func (v *verifier) checkProviders(l *log, c contextChange) {
 	}
 }
 
-// parentOf returns the log of an agent's parent: the agent that has delegated to it, whatever its task says; nil: it has no
-// parent, or no log of it has a task.
+// parentOf returns the log of an agent's parent: the agent that has delegated to it, whatever its task says; nil: it
+// has no parent, or no log of it has a task.
 func (v *verifier) parentOf(l *log) *log {
 	if l.task == nil {
 		return nil
@@ -166,7 +170,8 @@ func (v *verifier) lineOf(l *log) (line []*log) {
 	return line
 }
 
-// denierOf returns the agent whose definition denies a tool to an agent by name: itself, or one above it; "": none does.
+// denierOf returns the agent whose definition denies a tool to an agent by name: itself, or one above it; "": none
+// does.
 func (v *verifier) denierOf(l *log, tool string) string {
 	for _, above := range v.lineOf(l) {
 		for _, d := range v.super().opened[0].Definitions {
@@ -178,8 +183,8 @@ func (v *verifier) denierOf(l *log, tool string) string {
 	return ""
 }
 
-// removedBefore returns the entry of the run's log before another one by which a tool was removed from an agent, or from one
-// above it; 0: none has. A tool that is added later is that agent's alone: its children do not get it back.
+// removedBefore returns the entry of the run's log before another one by which a tool was removed from an agent, or
+// from one above it; 0: none has. A tool that is added later is that agent's alone: its children do not get it back.
 func (v *verifier) removedBefore(l *log, tool string, before uint64) uint64 {
 	for _, above := range v.lineOf(l) {
 		for _, c := range above.contexts {
@@ -191,12 +196,13 @@ func (v *verifier) removedBefore(l *log, tool string, before uint64) uint64 {
 	return 0
 }
 
-// checkChildContext checks that an agent begins without the tools that were removed from an agent above it, and with the layers that
-// its parent passes on.
+// checkChildContext checks that an agent begins without the tools that were removed from an agent above it, and with
+// the layers that its parent passes on.
 func (v *verifier) checkChildContext(l, parent *log) {
 	for _, t := range l.task.Task.Tools {
 		if removed := v.removedBefore(parent, t.Name, l.taskCause); removed > 0 {
-			l.addFinding(Rights, l.taskAt, "the agent is offered %s, which entry %d of %s has removed from an agent above it", t.Name, removed, v.super().at)
+			l.addFinding(Rights, l.taskAt, "the agent is offered %s, which entry %d of %s has removed from an agent above it",
+				t.Name, removed, v.super().at)
 		}
 	}
 	if parent.last[v.super().at].n < l.taskCause {
@@ -204,7 +210,8 @@ func (v *verifier) checkChildContext(l, parent *log) {
 	}
 	for _, layer := range parent.passedLayers(l.taskCause) {
 		if !slices.Contains(l.task.Task.Layers, layer) {
-			l.addFinding(Rights, l.taskAt, "the layer %q, which %s passes on, is not in the task of the agent", layer.Name, parent.at.Agent())
+			l.addFinding(Rights, l.taskAt, "the layer %q, which %s passes on, is not in the task of the agent", layer.Name,
+				parent.at.Agent())
 		}
 	}
 }

@@ -51,41 +51,14 @@ type figures struct {
 	limit, settled, held Amount
 }
 
-func (a Amount) plus(b Amount) Amount {
-	return Amount{a.Tokens + b.Tokens, a.Nano + b.Nano, a.Calls + b.Calls}
-}
-func (a Amount) minus(b Amount) Amount {
-	return Amount{a.Tokens - b.Tokens, a.Nano - b.Nano, a.Calls - b.Calls}
-}
-
-// over is what exceeds another amount.
-func (a Amount) over(b Amount) Amount {
-	return Amount{max(0, a.Tokens-b.Tokens), max(0, a.Nano-b.Nano), max(0, a.Calls-b.Calls)}
-}
-
-// beyond is what exceeds a limit.
-func (a Amount) beyond(limit Amount) Amount {
-	over := a.over(limit)
-	if limit.Tokens == 0 {
-		over.Tokens = 0
-	}
-	if limit.Nano == 0 {
-		over.Nano = 0
-	}
-	if limit.Calls == 0 {
-		over.Calls = 0
-	}
-	return over
-}
-
 // grantOf is a grant with its agent.
 type grantOf struct {
 	grant
 	at *log
 }
 
-// checkSums follows the log of the run. At each grant, all that was settled and all that is held must be within the limits
-// in force: those of the run, and those of the agent.
+// checkSums follows the log of the run. At each grant, all that was settled and all that is held must be within the
+// limits in force: those of the run, and those of the agent.
 func (v *verifier) checkSums(super *log) {
 	b := &ledger{v: v, super: super, agents: map[mailbox.Address]*agentLedger{}}
 	v.ledger = b
@@ -140,7 +113,8 @@ func (b *ledger) addFinding(rule Rule, entry uint64, format string, args ...any)
 }
 
 func (b *ledger) note(entry uint64, granted bool) {
-	b.figures = append(b.figures, figures{entry, granted, b.limit, b.settled.plus(b.others.Spent), b.held.plus(b.others.Held)})
+	b.figures = append(b.figures,
+		figures{entry, granted, b.limit, b.settled.plus(b.others.Spent), b.held.plus(b.others.Held)})
 }
 
 // before returns the figures with which the supervisor answered a request at an entry.
@@ -180,7 +154,8 @@ func (b *ledger) change(c budgetChange) {
 		b.frozen = 0
 		limit := c.set.Limits.Amount
 		if c.set.Patch {
-			limit = Amount{cmp.Or(limit.Tokens, b.limit.Tokens), cmp.Or(limit.Nano, b.limit.Nano), cmp.Or(limit.Calls, b.limit.Calls)}
+			limit = Amount{cmp.Or(limit.Tokens, b.limit.Tokens), cmp.Or(limit.Nano, b.limit.Nano),
+				cmp.Or(limit.Calls, b.limit.Calls)}
 		}
 		b.limit = limit
 	}
@@ -260,7 +235,8 @@ func (b *ledger) openAhead(m message, a *agentLedger, reservation int, taken Amo
 		return
 	}
 	if over := taken.over(a.ahead); over != (Amount{}) {
-		b.addFinding(Limit, m.entry, "%s has taken %s for reservation %d out of its allowance, of which %s are left", m.from, taken.all(), reservation, a.ahead.all())
+		b.addFinding(Limit, m.entry, "%s has taken %s for reservation %d out of its allowance, of which %s are left", m.from,
+			taken.all(), reservation, a.ahead.all())
 		taken = taken.minus(over)
 	}
 	a.ahead = a.ahead.minus(taken)
@@ -285,7 +261,8 @@ func (b *ledger) closeReservation(m message, a *agentLedger, s settleBody) {
 	held, open := a.open[s.Reservation]
 	used := Amount{max(0, s.Used.Tokens), max(0, s.Used.Nano), max(0, s.Used.Calls)}
 	if open && used.Calls > held.Calls {
-		b.addFinding(SettledAmount, m.entry, "reservation %d of %s is settled with %d tool calls, and %d were granted", s.Reservation, m.from, used.Calls, held.Calls)
+		b.addFinding(SettledAmount, m.entry, "reservation %d of %s is settled with %d tool calls, and %d were granted",
+			s.Reservation, m.from, used.Calls, held.Calls)
 		used.Calls = held.Calls
 	}
 	switch {
@@ -329,7 +306,8 @@ func (b *ledger) grant(g grantOf) {
 	case (a.left || g.Reservation <= a.closed) && a.newest == g.cause:
 		return // granted and closed in the same entry
 	case a.left || g.Reservation <= a.closed:
-		b.addFinding(Reserved, g.cause, "reservation %d of %s is granted, and the agent has ended or has closed it", g.Reservation, g.at.at)
+		b.addFinding(Reserved, g.cause, "reservation %d of %s is granted, and the agent has ended or has closed it",
+			g.Reservation, g.at.at)
 		return
 	}
 	b.checkGranted(g, r)
@@ -354,17 +332,25 @@ func (b *ledger) checkGranted(g grantOf, r request) {
 	if output := q.Output; g.Closing {
 		what = "a closing turn"
 		if g.Output > q.Closing || g.Calls > 0 || g.Allowance != nil {
-			b.addFinding(Granted, g.cause, "reservation %d of %s is a closing turn of %d tokens with %d tool calls, and %d tokens without calls were asked for", g.Reservation, g.at.at, g.Output, g.Calls, q.Closing)
+			b.addFinding(Granted, g.cause,
+				"reservation %d of %s is a closing turn of %d tokens with %d tool calls, and %d tokens without calls were "+
+					"asked for", g.Reservation, g.at.at, g.Output, g.Calls, q.Closing)
 		}
 	} else if g.Output > output || g.Calls > q.Calls {
-		b.addFinding(Granted, g.cause, "reservation %d of %s is granted %s with %d tokens of output and %d tool calls, and %d and %d were asked for", g.Reservation, g.at.at, what, g.Output, g.Calls, output, q.Calls)
+		b.addFinding(Granted, g.cause,
+			"reservation %d of %s is granted %s with %d tokens of output and %d tool calls, and %d and %d were asked for",
+			g.Reservation, g.at.at, what, g.Output, g.Calls, output, q.Calls)
 	}
 	switch {
 	case g.Closing:
 	case b.frozen > 0 && b.frozen < g.cause:
-		b.addFinding(Granted, g.cause, "reservation %d of %s is %s, and entry %d has frozen the budget: only closing turns are granted", g.Reservation, g.at.at, what, b.frozen)
+		b.addFinding(Granted, g.cause,
+			"reservation %d of %s is %s, and entry %d has frozen the budget: only closing turns are granted", g.Reservation,
+			g.at.at, what, b.frozen)
 	case b.overAt > 0 && b.overAt < g.cause:
-		b.addFinding(Granted, g.cause, "reservation %d of %s is %s, and a provider has billed more than was reserved in entry %d: only closing turns are granted", g.Reservation, g.at.at, what, b.overAt)
+		b.addFinding(Granted, g.cause,
+			"reservation %d of %s is %s, and a provider has billed more than was reserved in entry %d: only closing turns "+
+				"are granted", g.Reservation, g.at.at, what, b.overAt)
 	}
 }
 
@@ -373,7 +359,8 @@ func (b *ledger) checkLimits(g grantOf, a *agentLedger) {
 	settled, held := b.settled.plus(b.others.Spent), b.held.plus(b.others.Held)
 	settled = settled.minus(b.newOver) // the grant may have been made before a settlement of the same entry
 	if over := settled.plus(held).beyond(b.limit); over != (Amount{}) {
-		b.addFinding(Limit, g.cause, "with reservation %d of %s, %s are settled and %s held, and the limit of the run is %s", g.Reservation, g.at.at, settled.text(over), held.text(over), b.limit.text(over))
+		b.addFinding(Limit, g.cause, "with reservation %d of %s, %s are settled and %s held, and the limit of the run is %s",
+			g.Reservation, g.at.at, settled.text(over), held.text(over), b.limit.text(over))
 	}
 	if g.at.task == nil {
 		return
@@ -381,7 +368,9 @@ func (b *ledger) checkLimits(g grantOf, a *agentLedger) {
 	own := g.at.task.Task.Limits
 	limit := Amount{own.Tokens, own.Nano, int64(own.Calls)}
 	if over := a.settled.plus(a.held()).beyond(limit); over != (Amount{}) {
-		b.addFinding(Limit, g.cause, "with reservation %d of %s, %s of the agent are settled and %s held, and its own limit is %s", g.Reservation, g.at.at, a.settled.text(over), a.held().text(over), limit.text(over))
+		b.addFinding(Limit, g.cause,
+			"with reservation %d of %s, %s of the agent are settled and %s held, and its own limit is %s", g.Reservation,
+			g.at.at, a.settled.text(over), a.held().text(over), limit.text(over))
 	}
 }
 
@@ -389,5 +378,6 @@ func (b *ledger) checkLimits(g grantOf, a *agentLedger) {
 func (b *ledger) report() {
 	r := &b.v.report
 	r.TokenLimit = b.limit.Tokens
-	r.Sums = Sums{Limit: b.limit, Settled: b.settled.plus(b.others.Spent), Held: b.held.plus(b.others.Held), Overrun: b.overrun}
+	r.Sums = Sums{Limit: b.limit, Settled: b.settled.plus(b.others.Spent), Held: b.held.plus(b.others.Held),
+		Overrun: b.overrun}
 }

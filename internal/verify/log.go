@@ -84,7 +84,9 @@ func (c budgetChange) setsLimit() bool {
 }
 
 func newLog(at mailbox.Address) *log {
-	return &log{at: at, activations: map[string]bool{}, own: map[string]bool{}, attempts: map[string]*attempt{}, gated: map[string]bool{}, woke: map[string]uint64{}, requests: map[string]bool{}, seen: map[string][]byte{}, last: map[mailbox.Address]message{},
+	return &log{at: at, activations: map[string]bool{}, own: map[string]bool{}, attempts: map[string]*attempt{},
+		gated: map[string]bool{}, woke: map[string]uint64{}, requests: map[string]bool{}, seen: map[string][]byte{},
+		last:    map[mailbox.Address]message{},
 		classes: map[string]string{}, granted: map[int]grant{}}
 }
 
@@ -162,11 +164,14 @@ func (l *log) readOwn(e mailbox.Entry) {
 	current := e.Start != "" && e.Epoch == l.epoch && e.Start == l.activation
 	late := item.Kind == "returned" // what a tool returned is evidence, whoever appends it
 	switch {
-	case current || l.activations[e.Start] && !higher(e.Epoch, l.epoch) && e.Epoch != l.epoch: // superseded: it counts for nothing
+	case current:
+	case l.activations[e.Start] && !higher(e.Epoch, l.epoch) && e.Epoch != l.epoch: // superseded: it counts for nothing
 	case e.Epoch == l.epoch && e.Start != l.activation && !late:
-		l.addFinding(OneActing, l.n, "activation %q writes %q under the epoch %d-%d of activation %q", e.Start, item.Kind, e.Epoch.Lease, e.Epoch.Start, l.activation)
+		l.addFinding(OneActing, l.n, "activation %q writes %q under the epoch %d-%d of activation %q", e.Start, item.Kind,
+			e.Epoch.Lease, e.Epoch.Start, l.activation)
 	case !late:
-		l.addFinding(Claimed, l.n, "activation %q writes %q under the epoch %d-%d, which it has not claimed", e.Start, item.Kind, e.Epoch.Lease, e.Epoch.Start)
+		l.addFinding(Claimed, l.n, "activation %q writes %q under the epoch %d-%d, which it has not claimed", e.Start,
+			item.Kind, e.Epoch.Lease, e.Epoch.Start)
 	}
 	if current {
 		l.checkFloor(e)
@@ -218,7 +223,8 @@ func (l *log) checkFloor(e mailbox.Entry) {
 	case e.Floor >= l.n:
 		l.addFinding(Floor, l.n, "it claims %d entries, and %d precede it", e.Floor, l.n-1)
 	case !bytes.Equal(e.Hash, l.hashes[e.Floor-1]):
-		l.addFinding(Chain, l.n, "its hash is not that of the %d entries before it: one of the entries %d to %d was changed", e.Floor, l.whole+1, e.Floor)
+		l.addFinding(Chain, l.n, "its hash is not that of the %d entries before it: one of the entries %d to %d was changed",
+			e.Floor, l.whole+1, e.Floor)
 	default:
 		l.chained++
 		l.whole = max(l.whole, e.Floor)

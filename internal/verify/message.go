@@ -69,8 +69,8 @@ func (l *log) readMessage(item mailbox.Item) {
 	}
 }
 
-// mayComeLater reports whether a log may have been read before it had an entry: the logs of a live run are read one after
-// the other. It must be that of the root, or of an agent to which another one has delegated.
+// mayComeLater reports whether a log may have been read before it had an entry: the logs of a live run are read one
+// after the other. It must be that of the root, or of an agent to which another one has delegated.
 func (v *verifier) mayComeLater(at mailbox.Address) bool {
 	super := v.super()
 	return super != nil && super.closed == 0 && (at.Agent() == "root" || v.parents[at.Agent()] != "")
@@ -90,7 +90,8 @@ func (v *verifier) checkMessages(l *log) {
 			l.addFinding(Cause, m.entry, "%q comes from %s, which has no log", m.kind, m.from)
 		case from == nil:
 		case !from.isSuper() && from.closed > 0 && m.n > from.closed && m.n <= from.n:
-			l.addFinding(AfterEnd, m.entry, "%q was caused by entry %d of %s, whose end is entry %d", m.kind, m.n, m.from, from.closed)
+			l.addFinding(AfterEnd, m.entry, "%q was caused by entry %d of %s, whose end is entry %d", m.kind, m.n, m.from,
+				from.closed)
 		case m.n == 0 || m.n > from.n && from.closed > 0:
 			l.addFinding(Cause, m.entry, "%q names entry %d of %s, which has %d", m.kind, m.n, m.from, from.n)
 		}

@@ -104,7 +104,8 @@ func (v *verifier) readSettlement(super *log, a *account, m message, b settleBod
 	agent := v.logs[m.from]
 	known := agent != nil && whole && m.n <= agent.n // the agent's log may have been read before
 	if s, twice := a.settled[b.Reservation]; twice && whole {
-		super.addFinding(Settled, m.entry, "reservation %d of %s was settled in entry %d already", b.Reservation, m.from, s.entry)
+		super.addFinding(Settled, m.entry, "reservation %d of %s was settled in entry %d already", b.Reservation, m.from,
+			s.entry)
 	}
 	a.settled[b.Reservation] = settlement{m.entry, m.n, b}
 	v.report.Settled++
@@ -112,7 +113,8 @@ func (v *verifier) readSettlement(super *log, a *account, m message, b settleBod
 	switch {
 	case b.Under > 0:
 		if known && agent.granted[b.Under].Allowance == nil {
-			super.addFinding(Reserved, m.entry, "reservation %d of %s was taken out of grant %d, which has no allowance", b.Reservation, m.from, b.Under)
+			super.addFinding(Reserved, m.entry, "reservation %d of %s was taken out of grant %d, which has no allowance",
+				b.Reservation, m.from, b.Under)
 		}
 	case known:
 		// An attempt under an allowance that was given back while it was under way is settled like a granted one.

@@ -59,7 +59,8 @@ func (r *runLog) verify() verify.Report {
 func (r *runLog) find(agent, kind string) int {
 	r.t.Helper()
 	i := slices.IndexFunc(r.entries, func(e plantedEntry) bool {
-		return e.to.Agent() == agent && slices.ContainsFunc(e.Items, func(item mailbox.Item) bool { return item.Kind == kind })
+		return e.to.Agent() == agent && slices.ContainsFunc(e.Items,
+			func(item mailbox.Item) bool { return item.Kind == kind })
 	})
 	if i < 0 {
 		r.t.Fatalf("no %s in the log of %s", kind, agent)
@@ -114,7 +115,8 @@ func (r *runLog) insert(at int, agent, kind string, change func(e *plantedEntry)
 // own makes an entry of the current activation of root with another fact.
 func (r *runLog) own(at int, kind, key string, body any) {
 	r.insert(at, "root", "replied", func(e *plantedEntry) {
-		e.Items[0] = mailbox.Item{Kind: kind, Body: r.body(body), ID: fmt.Sprintf("%s!%s.%s.%d-%d.%s", e.to, kind, key, e.Epoch.Lease, e.Epoch.Start, e.Start)}
+		e.Items[0] = mailbox.Item{Kind: kind, Body: r.body(body),
+			ID: fmt.Sprintf("%s!%s.%s.%d-%d.%s", e.to, kind, key, e.Epoch.Lease, e.Epoch.Start, e.Start)}
 	})
 }
 
@@ -130,20 +132,26 @@ type violation struct {
 	plant     func(r *runLog)
 }
 
-// plants are violations of how logs are written and what actors send. callPlants are those of what agents do, sumPlants those of
-// the budget, and contextPlants those of changes of tools and prompts.
+// plants are violations of how logs are written and what actors send. callPlants are those of what agents do,
+// sumPlants those of the budget, and contextPlants those of changes of tools and prompts.
 var plants = []violation{
-	{"an entry that is no entry", plain, verify.Readable, func(r *runLog) { r.entries[r.find("root", "checkpoint")].raw = []byte{0xc1, 2, 3} }},
+	{"an entry that is no entry", plain, verify.Readable,
+		func(r *runLog) { r.entries[r.find("root", "checkpoint")].raw = []byte{0xc1, 2, 3} }},
 	{"a body that is no body", plain, verify.Readable, func(r *runLog) { r.item("super", "settle").Body = r.body("x") }},
-	{"a log without its head", plain, verify.Head, func(r *runLog) { i := r.find("root", "submitted"); r.entries = slices.Delete(r.entries, i, i+1) }},
+	{"a log without its head", plain, verify.Head,
+		func(r *runLog) { i := r.find("root", "submitted"); r.entries = slices.Delete(r.entries, i, i+1) }},
 	{"a claim of more entries than there are", plain, verify.Floor, func(r *runLog) {
 		e := &r.entries[r.find("root", "replied")]
 		e.Floor, e.Hash = 999, make([]byte, 16)
 	}},
-	{"a hash of other entries", plain, verify.Chain, func(r *runLog) { e := &r.entries[r.find("root", "replied")]; e.Floor, e.Hash = 1, make([]byte, 16) }},
-	{"an activation that has not claimed", plain, verify.Claimed, func(r *runLog) { r.entries[r.find("root", "replied")].Epoch = mailbox.Epoch{Lease: 99, Start: 1} }},
-	{"two activations at once", plain, verify.OneActing, func(r *runLog) { r.entries[r.find("root", "replied")].Start = "other" }},
-	{"an id of another entry", plain, verify.OwnID, func(r *runLog) { r.item("root", "replied").ID = "eval.root!failed.x.1-1.y" }},
+	{"a hash of other entries", plain, verify.Chain,
+		func(r *runLog) { e := &r.entries[r.find("root", "replied")]; e.Floor, e.Hash = 1, make([]byte, 16) }},
+	{"an activation that has not claimed", plain, verify.Claimed,
+		func(r *runLog) { r.entries[r.find("root", "replied")].Epoch = mailbox.Epoch{Lease: 99, Start: 1} }},
+	{"two activations at once", plain, verify.OneActing,
+		func(r *runLog) { r.entries[r.find("root", "replied")].Start = "other" }},
+	{"an id of another entry", plain, verify.OwnID,
+		func(r *runLog) { r.item("root", "replied").ID = "eval.root!failed.x.1-1.y" }},
 	{"work after the end", plain, verify.AfterEnd, func(r *runLog) {
 		r.own(len(r.entries), "started", "9-0.1", map[string]any{"c": "9-0", "a": 1})
 		r.own(len(r.entries), "returned", "9-0.1", map[string]any{"c": "9-0", "a": 1, "t": "done"})
@@ -183,10 +191,12 @@ var plants = []violation{
 	{"a second task", plain, verify.OneTask, func(r *runLog) {
 		r.insert(r.find("root", "replied"), "root", "submitted", func(e *plantedEntry) { e.Items[0].N = 9000 })
 	}},
-	{"a message of nobody", plain, verify.Cause, func(r *runLog) { r.entries[r.find("super", "finish")].From = "eval.ghost" }},
+	{"a message of nobody", plain, verify.Cause,
+		func(r *runLog) { r.entries[r.find("super", "finish")].From = "eval.ghost" }},
 	{"a message without its cause", plain, verify.Cause, func(r *runLog) { r.item("super", "finish").N = 9999 }},
 	{"a message that changes", plain, verify.Unchanged, func(r *runLog) {
-		r.insert(len(r.entries), "super", "finish", func(e *plantedEntry) { e.Items[0].Body = r.body(map[string]any{"t": 77}) })
+		r.insert(len(r.entries), "super", "finish",
+			func(e *plantedEntry) { e.Items[0].Body = r.body(map[string]any{"t": 77}) })
 	}},
 	{"a message that overtakes", plain, verify.InOrder, func(r *runLog) {
 		r.insert(len(r.entries), "super", "finish", func(e *plantedEntry) { e.Items[0].N, e.Items[0].I = 1, 77 })
@@ -247,7 +257,8 @@ func TestPlantedViolations(t *testing.T) {
 			r := openRunLog(t, p.run)
 			p.plant(r)
 			found := r.verify().Findings
-			if !slices.ContainsFunc(found, func(f verify.Finding) bool { return f.Rule == p.rule && f.Entry > 0 && f.Log != "" }) {
+			if !slices.ContainsFunc(found,
+				func(f verify.Finding) bool { return f.Rule == p.rule && f.Entry > 0 && f.Log != "" }) {
 				t.Errorf("not found by %s: %v", p.rule, found)
 			}
 		})

@@ -11,7 +11,8 @@ import (
 
 const (
 	canceled = "canceled_at_the_boundary"
-	unknown  = "resume_never_repeats_an_effect" // ends with the question whether an effect of unknown outcome may run again
+	// unknown ends with the question whether an effect of unknown outcome may run again.
+	unknown = "resume_never_repeats_an_effect"
 )
 
 // command puts a command of a client into a log.
@@ -21,7 +22,8 @@ func (r *runLog) command(at int, agent, kind string, body any) {
 		Items: []mailbox.Item{{Kind: kind, ID: "planted-" + kind, Body: r.body(body)}}}})
 }
 
-// put puts an entry into its log. The messages that later entries of the log have caused name the new numbers of their causes.
+// put puts an entry into its log. The messages that later entries of the log have caused name the new numbers of their
+// causes.
 func (r *runLog) put(at int, e plantedEntry) {
 	r.entries = slices.Insert(r.entries, at, e)
 	place := r.placeOf(at)
@@ -55,7 +57,8 @@ func (r *runLog) begin(attempt int) {
 	}
 	e := r.entries[last]
 	id := strings.Replace(e.Items[0].ID, "!resumed."+e.Start, "!started.1-0", 1)
-	e.Items = []mailbox.Item{{Kind: "started", ID: id, Body: r.body(map[string]any{"c": "1-0", "a": attempt, "s": e.Start})}}
+	e.Items = []mailbox.Item{{Kind: "started", ID: id,
+		Body: r.body(map[string]any{"c": "1-0", "a": attempt, "s": e.Start})}}
 	r.entries = append(r.entries, e)
 }
 
@@ -85,7 +88,9 @@ func (r *runLog) root(change func(task map[string]any)) {
 
 // reply is the body of a reply under a reservation.
 func reply(reservation int) map[string]any {
-	return map[string]any{"l": reservation, "r": map[string]any{"m": map[string]any{"r": "assistant", "t": "x"}, "k": true, "u": map[string]any{"i": 5000, "o": 5000}}}
+	return map[string]any{"l": reservation,
+		"r": map[string]any{"m": map[string]any{"r": "assistant", "t": "x"}, "k": true,
+			"u": map[string]any{"i": 5000, "o": 5000}}}
 }
 
 var callPlants = []violation{
@@ -93,10 +98,14 @@ var callPlants = []violation{
 		i := r.find("root", "returned")
 		r.entries = slices.Delete(r.entries, i, i+1)
 	}},
-	{"a reply that nobody reserved for", plain, verify.Reserved, func(r *runLog) { r.edit("root", "replied", func(b map[string]any) { b["l"] = 99 }) }},
-	{"another reply that nobody reserved for", plain, verify.Settled, func(r *runLog) { r.own(r.find("root", "closed"), "replied", "model-98", reply(98)) }},
-	{"a reply before its grant", plain, verify.Reserved, func(r *runLog) { r.own(r.find("root", "granted"), "replied", "model-1", reply(1)) }},
-	{"two replies under one reservation", plain, verify.OneReply, func(r *runLog) { r.own(r.find("root", "closed"), "replied", "model-1", reply(1)) }},
+	{"a reply that nobody reserved for", plain, verify.Reserved,
+		func(r *runLog) { r.edit("root", "replied", func(b map[string]any) { b["l"] = 99 }) }},
+	{"another reply that nobody reserved for", plain, verify.Settled,
+		func(r *runLog) { r.own(r.find("root", "closed"), "replied", "model-98", reply(98)) }},
+	{"a reply before its grant", plain, verify.Reserved,
+		func(r *runLog) { r.own(r.find("root", "granted"), "replied", "model-1", reply(1)) }},
+	{"two replies under one reservation", plain, verify.OneReply,
+		func(r *runLog) { r.own(r.find("root", "closed"), "replied", "model-1", reply(1)) }},
 	{"a settlement of another amount than its reply", plain, verify.SettledAmount, func(r *runLog) {
 		r.edit("super", "settle", func(b map[string]any) { b["u"] = map[string]any{"t": 1} })
 	}},
@@ -118,8 +127,10 @@ var callPlants = []violation{
 		r.command(r.find("root", "submitted")+1, "root", "canceled", map[string]any{"w": "stop"})
 	}},
 	{"an effect that is repeated without an approval", unknown, verify.Approved, func(r *runLog) { r.begin(2) }},
-	{"an effect that is repeated although a person said no", unknown, verify.Approved, func(r *runLog) { r.answer("deny"); r.begin(2) }},
-	{"an approval that is used twice", unknown, verify.Approved, func(r *runLog) { r.answer("approve"); r.begin(2); r.begin(3) }},
+	{"an effect that is repeated although a person said no", unknown, verify.Approved,
+		func(r *runLog) { r.answer("deny"); r.begin(2) }},
+	{"an approval that is used twice", unknown, verify.Approved,
+		func(r *runLog) { r.answer("approve"); r.begin(2); r.begin(3) }},
 	{"an approval of another call", unknown, verify.Approved, func(r *runLog) {
 		r.edit("super", "park", func(b map[string]any) { b["c"] = "1-7" })
 		r.answer("approve")
@@ -127,10 +138,12 @@ var callPlants = []violation{
 	}},
 	{"an approval of other arguments", unknown, verify.Approved, func(r *runLog) {
 		r.edit("super", "park", func(b map[string]any) { b["g"] = "sha-of-what-was-asked" })
-		r.command(len(r.entries), "root", "answered", map[string]any{"q": "1-0.1", "d": "approve", "g": "sha-of-other-arguments"})
+		r.command(len(r.entries), "root", "answered",
+			map[string]any{"q": "1-0.1", "d": "approve", "g": "sha-of-other-arguments"})
 		r.begin(2)
 	}},
-	{"a rule that no person added", plain, verify.Approved, func(r *runLog) { r.message("allow_rule", map[string]any{"r": []byte("shell(rm:*)")}) }},
+	{"a rule that no person added", plain, verify.Approved,
+		func(r *runLog) { r.message("allow_rule", map[string]any{"r": []byte("shell(rm:*)")}) }},
 	{"a child with a tool that its parent lacks", children, verify.Rights, func(r *runLog) {
 		r.child(func(task map[string]any) {
 			tools, _ := task["t"].([]any)
@@ -172,8 +185,10 @@ var callPlants = []violation{
 			r.entries = slices.Delete(r.entries, i, i+1)
 		}
 	}},
-	{"a run that stopped for another reason than its file says", plain, verify.Ended, func(r *runLog) { r.claim.Reason = "vetoed" }},
-	{"a parked run without its question", unknown, verify.Ended, func(r *runLog) { r.item("super", "park").Kind = "unpark" }},
+	{"a run that stopped for another reason than its file says", plain, verify.Ended,
+		func(r *runLog) { r.claim.Reason = "vetoed" }},
+	{"a parked run without its question", unknown, verify.Ended,
+		func(r *runLog) { r.item("super", "park").Kind = "unpark" }},
 	{"a message of another agent", children, verify.Cause, func(r *runLog) {
 		for i := range r.entries {
 			if e := &r.entries[i]; e.To() == "root" && e.Items[0].Kind == "returned" && e.From.Agent() == mailbox.Super {

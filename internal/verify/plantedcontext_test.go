@@ -19,8 +19,8 @@ type told struct {
 	body  map[string]any
 }
 
-// changeContext puts a client's change of a context into the log of the run at a place, and what the supervisor has passed on to
-// agents after it.
+// changeContext puts a client's change of a context into the log of the run at a place, and what the supervisor has
+// passed on to agents after it.
 func (r *runLog) changeContext(at int, asked map[string]any, passed ...told) {
 	r.t.Helper()
 	super := r.entries[r.find("super", "opened")].to
@@ -28,12 +28,14 @@ func (r *runLog) changeContext(at int, asked map[string]any, passed ...told) {
 	r.entries[at].Items[0].ID = fmt.Sprint("planted-context-", at)
 	cause := r.placeOf(at)
 	for i, p := range passed {
-		r.put(at+1+i, plantedEntry{to: r.entries[r.find(p.agent, "submitted")].to, Entry: mailbox.Entry{Form: mailbox.Form, From: super,
-			Items: []mailbox.Item{{N: cause, Kind: "context_set", Body: r.body(p.body)}}}})
+		r.put(at+1+i, plantedEntry{to: r.entries[r.find(p.agent, "submitted")].to,
+			Entry: mailbox.Entry{Form: mailbox.Form, From: super,
+				Items: []mailbox.Item{{N: cause, Kind: "context_set", Body: r.body(p.body)}}}})
 	}
 }
 
-// beforeChildren is a place at which the root works and has no children; besideChildren is one at which its children work.
+// beforeChildren is a place at which the root works and has no children; besideChildren is one at which its children
+// work.
 func (r *runLog) beforeChildren() int { return r.find("root", "replied") }
 func (r *runLog) besideChildren() int { return r.find("root-1-0", "replied") }
 
@@ -100,7 +102,8 @@ var contextPlants = []violation{
 		r.changeContext(r.find("root", "replied"), adds("root", readTool), told{"root", adds("", shellTool)})
 	}},
 	{"an added tool of another class than the client named", plain, verify.Rights, func(r *runLog) {
-		r.changeContext(r.find("root", "replied"), adds("root", shellTool), told{"root", adds("", map[string]any{"n": "shell", "c": "read"})})
+		r.changeContext(r.find("root", "replied"), adds("root", shellTool),
+			told{"root", adds("", map[string]any{"n": "shell", "c": "read"})})
 	}},
 	{"an added tool of another class than the run has", children, verify.Rights, func(r *runLog) {
 		other := map[string]any{"n": "read", "c": "idempotent"}
@@ -152,7 +155,8 @@ var contextPlants = []violation{
 		r.changeContext(r.beforeChildren(), removes("root", "read"), told{"root", removes("", "read")})
 	}},
 	{"an agent that keeps a tool which a client has removed", children, verify.Rights, func(r *runLog) {
-		r.changeContext(r.besideChildren(), removes("root", "read"), told{"root", removes("", "read")}, told{"root-1-1", sets("", "x")})
+		r.changeContext(r.besideChildren(), removes("root", "read"), told{"root", removes("", "read")},
+			told{"root-1-1", sets("", "x")})
 	}},
 	{"an agent that loses a tool which no client has removed", plain, verify.Rights, func(r *runLog) {
 		r.changeContext(r.find("root", "replied"), sets("root", "x"), told{"root", removes("", "read_delivery_status")})
@@ -170,7 +174,8 @@ var contextPlants = []violation{
 		r.command(r.find("root", "replied"), "root", "context_set", adds("", readTool))
 	}},
 	{"a command in a client's entry of the agent's log", plain, verify.Rights, func(r *runLog) {
-		r.command(r.find("root", "replied"), "root", "context_set", map[string]any{"z": []any{map[string]any{"n": "x", "l": "rm"}}})
+		r.command(r.find("root", "replied"), "root", "context_set",
+			map[string]any{"z": []any{map[string]any{"n": "x", "l": "rm"}}})
 	}},
 	{"a server in a client's entry of the agent's log", plain, verify.Rights, func(r *runLog) {
 		r.command(r.find("root", "replied"), "root", "context_set", map[string]any{"ms": []any{map[string]any{"n": "x"}}})
@@ -180,7 +185,8 @@ var contextPlants = []violation{
 	}},
 }
 
-// TestHonestContextsKeepTheRules: changes of a context that a client may ask for, as the supervisor passes them on, break no rule.
+// TestHonestContextsKeepTheRules: changes of a context that a client may ask for, as the supervisor passes them on,
+// break no rule.
 func TestHonestContextsKeepTheRules(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -209,7 +215,8 @@ func TestHonestContextsKeepTheRules(t *testing.T) {
 		"layers that children begin with, and that change later": {children, func(r *runLog) {
 			r.changeContext(r.beforeChildren(), sets("root", "Be brief."), told{"root", sets("", "Be brief.")})
 			r.inherits(houseLayer("Be brief."))
-			r.changeContext(r.besideChildren(), sets("root", "Be long."), told{"root", sets("", "Be long.")}, told{"root-1-1", sets("", "Be long.")})
+			r.changeContext(r.besideChildren(), sets("root", "Be long."), told{"root", sets("", "Be long.")},
+				told{"root-1-1", sets("", "Be long.")})
 		}},
 		"a layer that is removed before the children begin": {children, func(r *runLog) {
 			r.changeContext(r.beforeChildren(), sets("root", "Be brief."), told{"root", sets("", "Be brief.")})

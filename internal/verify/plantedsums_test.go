@@ -65,13 +65,15 @@ var sumPlants = []violation{
 		r.opened(map[string]any{"n": 5000})
 	}},
 	{"more tool calls than the limit", plain, verify.Limit, func(r *runLog) { r.opened(map[string]any{"c": 1}) }},
-	{"a turn above a limit that was lowered", budgeted, verify.Limit, func(r *runLog) { r.setLimit(map[string]any{"l": map[string]any{"t": 1}, "p": true}) }},
+	{"a turn above a limit that was lowered", budgeted, verify.Limit,
+		func(r *runLog) { r.setLimit(map[string]any{"l": map[string]any{"t": 1}, "p": true}) }},
 	{"a turn above a limit in money that was set", budgeted, verify.Limit, func(r *runLog) {
 		r.edit("root", "submitted", func(b map[string]any) {
 			b["t"].(map[string]any)["m"].(map[string]any)["p"] = map[string]any{"k": true, "i": 7, "o": 7}
 		})
 		for i := range r.entries {
-			r.inEntry(i, "reserve", func(b map[string]any) { b["a"].(map[string]any)["p"] = map[string]any{"k": true, "i": 7, "o": 7} })
+			r.inEntry(i, "reserve",
+				func(b map[string]any) { b["a"].(map[string]any)["p"] = map[string]any{"k": true, "i": 7, "o": 7} })
 		}
 		r.setLimit(map[string]any{"l": map[string]any{"n": 7}, "p": true})
 	}},
@@ -99,7 +101,8 @@ var sumPlants = []violation{
 			})
 		}
 	}},
-	{"a grant that nobody asked for", plain, verify.Reserved, func(r *runLog) { r.item("super", "reserve").Kind = "unpark" }},
+	{"a grant that nobody asked for", plain, verify.Reserved,
+		func(r *runLog) { r.item("super", "reserve").Kind = "unpark" }},
 	{"a grant of a reservation that is settled", plain, verify.Reserved, func(r *runLog) {
 		r.item("root", "granted").N = r.placeOf(r.find("super", "finish"))
 	}},
@@ -125,7 +128,8 @@ var sumPlants = []violation{
 	}},
 }
 
-// TestHonestSumsKeepTheRules: changes of the budget that a run may have break no rule, and the report says what came of them.
+// TestHonestSumsKeepTheRules: changes of the budget that a run may have break no rule, and the report says what came of
+// them.
 func TestHonestSumsKeepTheRules(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -135,7 +139,8 @@ func TestHonestSumsKeepTheRules(t *testing.T) {
 	}{
 		"a limit that is raised before the first turn": {plain, func(r *runLog) {
 			r.opened(map[string]any{"t": 1})
-			r.command(r.find("super", "reserve"), "super", "limit_set", map[string]any{"l": map[string]any{"t": 1 << 30}, "p": true})
+			r.command(r.find("super", "reserve"), "super", "limit_set",
+				map[string]any{"l": map[string]any{"t": 1 << 30}, "p": true})
 		}, func(s verify.Sums) bool { return s.Limit.Tokens == 1<<30 }},
 		"a limit of one kind that leaves the others": {plain, func(r *runLog) {
 			r.opened(map[string]any{"t": 1 << 30, "c": 500})
@@ -177,7 +182,8 @@ func (r *runLog) setLast(kind string, body map[string]any) {
 	r.command(r.find("super", "finish"), "super", kind, body)
 }
 
-// TestAnOverrunIsRecorded: a provider may bill more than was reserved. That breaks no rule, and the certificate names it.
+// TestAnOverrunIsRecorded: a provider may bill more than was reserved. That breaks no rule, and the certificate names
+// it.
 func TestAnOverrunIsRecorded(t *testing.T) {
 	t.Parallel()
 	r := openRunLog(t, plain)
@@ -197,13 +203,15 @@ func TestTheCertificateOfAForkNamesItsLimit(t *testing.T) {
 	t.Parallel()
 	r := openRunLog(t, plain)
 	r.edit("super", "opened", func(b map[string]any) { b["fo"] = "other@root:1" })
-	if facts := strings.Join(r.verify().Certificate.Facts, "\n"); !strings.Contains(facts, "a fork of other@root:1, its limit is") || !strings.Contains(facts, "(as its original began)") {
+	if facts := strings.Join(r.verify().Certificate.Facts, "\n"); !strings.Contains(facts,
+		"a fork of other@root:1, its limit is") || !strings.Contains(facts, "(as its original began)") {
 		t.Error(facts)
 	}
 	r.setLast("limit_set", map[string]any{"l": map[string]any{"t": 1 << 30}, "p": true, "b": "fork"})
 	report := r.verify()
 	facts := strings.Join(report.Certificate.Facts, "\n")
-	if report.TokenLimit != 1<<30 || !strings.Contains(facts, "its limit is 1073741824 tokens") || !strings.Contains(facts, "(set by fork in entry ") {
+	if report.TokenLimit != 1<<30 || !strings.Contains(facts, "its limit is 1073741824 tokens") || !strings.Contains(facts,
+		"(set by fork in entry ") {
 		t.Errorf("%d\n%s", report.TokenLimit, facts)
 	}
 }

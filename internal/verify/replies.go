@@ -30,7 +30,8 @@ func (l *log) readAnswer(item mailbox.Item) {
 	if !l.decode(item, &b) {
 		return
 	}
-	a := answer{entry: l.n, kind: item.Kind, reservation: b.Reservation, known: b.Reply.Known || b.Unbilled, usage: b.Reply.Usage}
+	a := answer{entry: l.n, kind: item.Kind, reservation: b.Reservation, known: b.Reply.Known || b.Unbilled,
+		usage: b.Reply.Usage}
 	if b.Unbilled {
 		a.usage = usageBody{}
 	}
@@ -54,8 +55,9 @@ func (l *log) answerTo(reservation int) *answer {
 	return nil
 }
 
-// repliesOf returns the reply of each turn whose calls were to run, else the newest. Its settlement, or the request before
-// it, says which turn it is: a turn may also have replies that were cut off, and summaries, whose calls never run.
+// repliesOf returns the reply of each turn whose calls were to run, else the newest. Its settlement, or the request
+// before it, says which turn it is: a turn may also have replies that were cut off, and summaries, whose calls never
+// run.
 func (v *verifier) repliesOf(l *log) map[int]*answer {
 	if l.turns != nil {
 		return l.turns
@@ -92,11 +94,13 @@ func (v *verifier) checkAnswers(l *log) {
 		g, granted := l.granted[a.reservation]
 		switch {
 		case granted && g.entry > a.entry:
-			l.addFinding(Reserved, a.entry, "reservation %d was answered before it was granted in entry %d", a.reservation, g.entry)
+			l.addFinding(Reserved, a.entry, "reservation %d was answered before it was granted in entry %d", a.reservation,
+				g.entry)
 		case !granted && !l.hadAllowance(a):
 			l.addFinding(Reserved, a.entry, "a model answered under reservation %d, which was not granted", a.reservation)
 		case !granted && settled && s.body.Under == 0 && !account.returned[a.reservation]:
-			l.addFinding(Reserved, a.entry, "a model answered under reservation %d, which was neither granted nor taken out of an allowance", a.reservation)
+			l.addFinding(Reserved, a.entry,
+				"a model answered under reservation %d, which was neither granted nor taken out of an allowance", a.reservation)
 		}
 		switch super := v.super(); {
 		case !settled && super.closed > 0:
@@ -122,16 +126,24 @@ func (v *verifier) checkAmount(l *log, a *answer, s settlement) {
 	used := s.body.Used.Tokens
 	switch {
 	case s.cause < a.entry && used != 0: // it was settled before the answer came: all that is known is its bound
-		v.super().addFinding(SettledAmount, s.entry, "reservation %d of %s is settled with %d tokens before its answer in entry %d", a.reservation, l.at, used, a.entry)
+		v.super().addFinding(SettledAmount, s.entry,
+			"reservation %d of %s is settled with %d tokens before its answer in entry %d", a.reservation, l.at, used, a.entry)
 	case s.cause > a.entry:
-		v.super().addFinding(SettledAmount, s.entry, "reservation %d of %s is settled by entry %d and was answered in entry %d", a.reservation, l.at, s.cause, a.entry)
+		v.super().addFinding(SettledAmount, s.entry,
+			"reservation %d of %s is settled by entry %d and was answered in entry %d", a.reservation, l.at, s.cause, a.entry)
 	case s.cause < a.entry:
 	case a.known && s.body.Lost:
-		v.super().addFinding(SettledAmount, s.entry, "reservation %d of %s is settled as lost, and its answer in entry %d reports %d tokens", a.reservation, l.at, a.entry, a.usage.total())
+		v.super().addFinding(SettledAmount, s.entry,
+			"reservation %d of %s is settled as lost, and its answer in entry %d reports %d tokens", a.reservation, l.at,
+			a.entry, a.usage.total())
 	case a.known && used != a.usage.total(), !a.known && used != 0:
-		v.super().addFinding(SettledAmount, s.entry, "reservation %d of %s is settled with %d tokens, and its answer in entry %d reports %d", a.reservation, l.at, used, a.entry, a.usage.total())
+		v.super().addFinding(SettledAmount, s.entry,
+			"reservation %d of %s is settled with %d tokens, and its answer in entry %d reports %d", a.reservation, l.at, used,
+			a.entry, a.usage.total())
 	case a.known && l.task != nil && !slices.Contains(l.costs(a.usage), s.body.Used.Nano):
-		v.super().addFinding(SettledAmount, s.entry, "reservation %d of %s is settled with $%.9f, which the %d tokens of its answer in entry %d cost at no model of the agent", a.reservation, l.at,
+		v.super().addFinding(SettledAmount, s.entry,
+			"reservation %d of %s is settled with $%.9f, which the %d tokens of its answer in entry %d cost at no model of "+
+				"the agent", a.reservation, l.at,
 			float64(s.body.Used.Nano)/1e9, used, a.entry)
 	}
 }
@@ -141,7 +153,9 @@ func (v *verifier) checkUnanswered(super *log) {
 	for _, l := range v.sortedLogs {
 		for reservation, s := range v.account(l.at).settled {
 			if a := l.answerTo(reservation); s.body.Used.Tokens > 0 && s.cause <= l.n && (a == nil || a.entry > s.cause) {
-				super.addFinding(SettledAmount, s.entry, "reservation %d of %s is settled with %d tokens, and no answer reports them", reservation, l.at, s.body.Used.Tokens)
+				super.addFinding(SettledAmount, s.entry,
+					"reservation %d of %s is settled with %d tokens, and no answer reports them", reservation, l.at,
+					s.body.Used.Tokens)
 			}
 		}
 	}
@@ -155,7 +169,8 @@ func (v *verifier) checkStop(l *log) {
 	}
 	for _, m := range super.inbox {
 		if m.from == l.at && m.n > l.canceled && (m.kind == "reserve" || m.kind == "delegate") {
-			super.addFinding(Canceled, m.entry, "%s asks for %q in its entry %d, and read its cancel in entry %d", l.at, m.kind, m.n, l.canceled)
+			super.addFinding(Canceled, m.entry, "%s asks for %q in its entry %d, and read its cancel in entry %d", l.at, m.kind,
+				m.n, l.canceled)
 		}
 	}
 	late := 0
@@ -165,12 +180,16 @@ func (v *verifier) checkStop(l *log) {
 			continue
 		}
 		if late++; late > 1 || l.granted[a.reservation].entry > l.canceled {
-			l.addFinding(Canceled, a.entry, "a model answers under reservation %d, for which it was asked after the cancel in entry %d", a.reservation, l.canceled)
+			l.addFinding(Canceled, a.entry,
+				"a model answers under reservation %d, for which it was asked after the cancel in entry %d", a.reservation,
+				l.canceled)
 		}
 	}
 	for _, a := range l.attemptList {
 		if began := v.earliest(l, a); a.returned > 0 && !a.killed && began > l.canceled {
-			l.addFinding(Canceled, a.returned, "attempt %d of call %s has a result, and entry %d, by which it began, follows the cancel in entry %d", a.no, a.call, began, l.canceled)
+			l.addFinding(Canceled, a.returned,
+				"attempt %d of call %s has a result, and entry %d, by which it began, follows the cancel in entry %d", a.no, a.call,
+				began, l.canceled)
 		}
 	}
 }
@@ -180,7 +199,8 @@ func (v *verifier) earliest(l *log, a *attempt) uint64 {
 	if a.started > 0 {
 		return a.started
 	}
-	if before := l.attempts[attemptKey(a.call, a.no-1)]; before != nil && before.returned > 0 && before.returned < a.returned {
+	if before := l.attempts[attemptKey(a.call,
+		a.no-1)]; before != nil && before.returned > 0 && before.returned < a.returned {
 		return before.returned
 	}
 	if _, r := v.toolOf(l, a.call); r != nil {

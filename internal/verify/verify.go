@@ -36,17 +36,18 @@ const (
 	Settled       Rule = "settled-once"       // what was reserved is settled, once
 	OneReply      Rule = "one-reply"          // a reservation has one answer of a model
 	SettledAmount Rule = "settled-amount"     // a settlement is of what its answer reports
-	Granted       Rule = "granted-as-asked"   // a grant is of no more than its request asks for, and of a closing turn where nothing else may begin
+	Granted       Rule = "granted-as-asked"   // a grant is of no more than was asked for, and a closing turn where it must
 	Limit         Rule = "within-limit"       // what is settled and held is within the limits when a grant is made
 	Canceled      Rule = "nothing-after-stop" // an agent begins and asks for nothing after its cancel
-	Approved      Rule = "approval-once"      // a call that a person decides about begins by an approval, which counts once
+	Approved      Rule = "approval-once"      // a call that a person decides about begins by an approval, once
 	Rights        Rule = "rights-shrink"      // a child has no right that its parent lacks
 	Ended         Rule = "as-claimed"         // the logs show the claimed state and end of the run
 )
 
 // Rules are all rules.
 func Rules() []Rule {
-	return []Rule{Readable, Head, Chain, Floor, Claimed, OneActing, OwnID, AfterEnd, StartedOnce, StartedFirst, AnsweredOnce, OneTask, Cause, Unchanged, InOrder,
+	return []Rule{Readable, Head, Chain, Floor, Claimed, OneActing, OwnID, AfterEnd, StartedOnce, StartedFirst,
+		AnsweredOnce, OneTask, Cause, Unchanged, InOrder,
 		Delivered, Reserved, Settled, OneReply, SettledAmount, Granted, Limit, Canceled, Approved, Rights, Ended}
 }
 
@@ -87,7 +88,8 @@ type Report struct {
 	Damaged bool `json:"damaged,omitempty"`
 }
 
-// Sums are the sums of the budget at the end of the logs. A call whose cost is unknown counts with all that it could cost.
+// Sums are the sums of the budget at the end of the logs. A call whose cost is unknown counts with all that it could
+// cost.
 type Sums struct {
 	Limit   Amount `json:"limit"` // in force; 0: there is none
 	Settled Amount `json:"settled"`
@@ -106,7 +108,8 @@ func Logs(entries []mailbox.Message) Report { return Run(entries, Claim{}) }
 
 // Run verifies the logs of one run against the rules and against the claim about it.
 func Run(entries []mailbox.Message, claim Claim) Report {
-	v := &verifier{logs: map[mailbox.Address]*log{}, accounts: map[mailbox.Address]*account{}, parents: map[string]string{}, successors: map[string]bool{}}
+	v := &verifier{logs: map[mailbox.Address]*log{}, accounts: map[mailbox.Address]*account{},
+		parents: map[string]string{}, successors: map[string]bool{}}
 	for _, m := range entries {
 		l := v.logs[m.To]
 		if l == nil {
@@ -120,7 +123,8 @@ func Run(entries []mailbox.Message, claim Claim) Report {
 	v.report.Entries = len(entries)
 	v.collect(claim)
 	slices.SortFunc(v.report.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Log, b.Log), cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
+		return cmp.Or(cmp.Compare(a.Log, b.Log), cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Rule, b.Rule),
+			cmp.Compare(a.Text, b.Text))
 	})
 	return v.report
 }

@@ -59,7 +59,8 @@ func TestRecordedRunsKeepTheRules(t *testing.T) {
 		for _, f := range r.Findings {
 			t.Errorf("%s: %s", path, f)
 		}
-		if r.Certificate.Reason == "" && !strings.Contains(path, "/parked_for_a_person") && !strings.Contains(path, "/shipping_lookup") && !strings.Contains(path, "/resume_never") {
+		if r.Certificate.Reason == "" && !strings.Contains(path, "/parked_for_a_person") && !strings.Contains(path,
+			"/shipping_lookup") && !strings.Contains(path, "/resume_never") {
 			t.Errorf("%s: no certificate: %+v", path, r)
 		}
 		chained, calls, settled = chained+r.Chained, calls+r.Calls, settled+r.Settled
@@ -149,8 +150,8 @@ func TestRulesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestCertificates: the certificate of a stop names the rule and the facts, with the entries that show them. One of a run
-// that waits names the question.
+// TestCertificates: the certificate of a stop names the rule and the facts, with the entries that show them. One of a
+// run that waits names the question.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -158,16 +159,26 @@ func TestCertificates(t *testing.T) {
 		facts []string
 	}{
 		"completes_within_budget": {"policy", []string{"the supervisor answered stop_allowed (entry 9 of eval.root)"}},
-		"vetoed_for_good":         {"policy", []string{"proposed to stop 8 times before", `stop_vetoed for good (entry 22 of eval.root): "Name the evidence."`}},
+		"vetoed_for_good": {"policy",
+			[]string{"proposed to stop 8 times before", `stop_vetoed for good (entry 22 of eval.root): "Name the evidence."`}},
 		"token_budget": {"token_budget", []string{"granted only a closing turn for token_budget (entry 83 of eval.root)",
-			"the limit of the run was 5000 tokens; settled were 3955 tokens, and held for attempts under way 0 tokens (up to entry 27 of eval.super)",
-			"asks for up to 662 tokens, 462 of the prompt and 200 of the reply, and after it a closing turn must fit: up to 762 more (entry 27 of eval.super)"}},
-		"timeout_hard":                   {"limit of working time", []string{"100 ms until the closing turn and 300 ms until the end (entry 1 of eval.root", "root worked 301 ms", "the hard limit was due (entry 7 of eval.root)"}},
-		"canceled_at_the_boundary":       {"cancel", []string{"a cancel is entry 5 of eval.super", "root read the cancel in its entry 6"}},
-		"guardrail_trips":                {`hook "secrets"`, []string{`decided trip at output (entry 6 of eval.root): "a secret"`}},
-		"model_fallback_exhausted":       {"answer of the model", []string{`the model failed (entry 9 of eval.root): "unknown: on fire"`}},
-		"parked_for_a_person":            {"a person decides", []string{`question 1-0.1 about call 1-0 since its entry 5 (entry 5 of eval.super): "Which colour? (red | blue)"`}},
-		"resume_never_repeats_an_effect": {"a person decides", []string{`about call 1-0 since its entry 8 (entry 7 of eval.super): "send_mail`}},
+			"the limit of the run was 5000 tokens; settled were 3955 tokens, and held for attempts under way 0 tokens (up " +
+				"to entry 27 of eval.super)",
+			"asks for up to 662 tokens, 462 of the prompt and 200 of the reply, and after it a closing turn must fit: up to " +
+				"762 more (entry 27 of eval.super)"}},
+		"timeout_hard": {"limit of working time",
+			[]string{"100 ms until the closing turn and 300 ms until the end (entry 1 of eval.root", "root worked 301 ms",
+				"the hard limit was due (entry 7 of eval.root)"}},
+		"canceled_at_the_boundary": {"cancel",
+			[]string{"a cancel is entry 5 of eval.super", "root read the cancel in its entry 6"}},
+		"guardrail_trips": {`hook "secrets"`,
+			[]string{`decided trip at output (entry 6 of eval.root): "a secret"`}},
+		"model_fallback_exhausted": {"answer of the model",
+			[]string{`the model failed (entry 9 of eval.root): "unknown: on fire"`}},
+		"parked_for_a_person": {"a person decides",
+			[]string{`question 1-0.1 about call 1-0 since its entry 5 (entry 5 of eval.super): "Which colour? (red | blue)"`}},
+		"resume_never_repeats_an_effect": {"a person decides",
+			[]string{`about call 1-0 since its entry 8 (entry 7 of eval.super): "send_mail`}},
 	} {
 		got := verify.Logs(readFile(t, "../replay/testdata/runs/0.1.0/"+name+".jsonl")).Certificate
 		text := strings.Join(got.Facts, "\n")
