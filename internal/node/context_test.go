@@ -85,11 +85,12 @@ agents:
   keeper:
     - calls: [{name: wait}]
     - text: "keeper: {{system}} {{last}}"
+    - text: "I could not wait."
 `)
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
 	c := connectClient(t, h)
 	id := beginRun(t, c, client.RunRequest{Model: script, Agents: agents, Agent: "boss"})
-	awaitEvents(t, c, id, event.KindToolStarted, 2) // the first keeper waits for the gate
+	awaitEvents(t, c, id, event.KindToolStarted, 1) // the first keeper waits for the gate
 	for _, r := range []client.ContextRequest{
 		{RunID: id, Layers: []spec.Layer{{Name: "house", Text: "We sell boats.", Below: true}, {Name: "tone", Text: "Be brief."}}, AddTools: []string{"http_get"}},
 		{RunID: id, RemoveTools: []string{"wait"}, By: "ann"},
@@ -100,7 +101,7 @@ agents:
 	}
 	awaitLayers(t, c, id, "root-1-0", "house")
 	openGate(t, gate)
-	waitFinished(t, c, id, spec.Completed)
+	waitFinished(t, c, id, spec.Failed) // the second keeper has lost the tool
 	f := dumpRun(t, c, id)
 	for _, found := range verify.Logs(f.Entries).Findings {
 		t.Error(found)
