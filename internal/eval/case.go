@@ -185,12 +185,21 @@ type Intervention struct {
 	After string `yaml:"after,omitempty"` // kind of event, or mock.called: a mocked tool has begun
 	Of    string `yaml:"of,omitempty"`    // tool, agent, or AGENT/CALL of mock.called, that the event is about; "": any
 	Nth   int    `yaml:"nth,omitempty"`   // from 1, the default
+	// And are events that must have happened, too: agents work side by side, and all of them must be where a cancel finds them.
+	And []Point `yaml:"and,omitempty"`
 
 	Cancel string     `yaml:"cancel,omitempty"` // boundary, now
 	Steer  string     `yaml:"steer,omitempty"`
 	Answer *UserReply `yaml:"answer,omitempty"` // to the question of the agent whose event it is
 	// Crash stops the node as a kill does, and starts another on the same logs.
 	Crash bool `yaml:"crash,omitempty"`
+}
+
+// Point is the Nth event of a kind about something, as in Intervention.
+type Point struct {
+	After string `yaml:"after,omitempty"`
+	Of    string `yaml:"of,omitempty"`
+	Nth   int    `yaml:"nth,omitempty"`
 }
 
 // UserReply is a user's answer.

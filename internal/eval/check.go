@@ -193,8 +193,16 @@ func (d caseDecoder) checkInterventions(c *Case, line int) error {
 				deeds++
 			}
 		}
-		if err := checkKind(e.After); err != nil && e.After != MockCalled {
-			return d.badFile(line, "case %s: during: after: %v", c.ID, err)
+		for j := range e.And {
+			e.And[j].Nth, e.And[j].Of = max(1, e.And[j].Nth), strings.TrimSpace(e.And[j].Of)
+		}
+		for _, p := range e.points() {
+			if err := checkKind(p.After); err != nil && p.After != MockCalled {
+				return d.badFile(line, "case %s: during: after: %v", c.ID, err)
+			}
+		}
+		if e.And != nil && e.Cancel == "" {
+			return d.badFile(line, "case %s: during: after %s there is an and, which only a cancel may have", c.ID, e.After)
 		}
 		if deeds != 1 {
 			return d.badFile(line, "case %s: during: after %s there must be one of cancel, steer, answer, crash", c.ID, e.After)

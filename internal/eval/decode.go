@@ -145,7 +145,7 @@ func (d caseDecoder) yamlError(err error) error {
 // keysOf are the keys of each type of a case, by the type's name.
 var keysOf = func() map[string][]string {
 	all := map[string][]string{}
-	for _, v := range []any{Case{}, MockAnswer{}, MockTool{}, Agent{}, Limits{}, Price{}, ScriptedHook{}, HookAnswer{}, Message{}, Intervention{}, UserReply{}, RecordedHook{}, Expected{}, Child{}} {
+	for _, v := range []any{Case{}, MockAnswer{}, MockTool{}, Agent{}, Limits{}, Price{}, ScriptedHook{}, HookAnswer{}, Message{}, Intervention{}, Point{}, UserReply{}, RecordedHook{}, Expected{}, Child{}} {
 		t := reflect.TypeOf(v)
 		for i := range t.NumField() {
 			name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")

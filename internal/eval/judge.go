@@ -21,7 +21,7 @@ type caseRecord struct {
 	prompts         []string // requests to models
 	replay          error
 	verification    error
-	unfired         []Intervention
+	unfired         []Point // of interventions that did not happen
 }
 
 // listDifferences returns the deviations from the expectation, one line each.

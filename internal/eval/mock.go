@@ -19,8 +19,9 @@ import (
 // they ran. They live as long as the trial, so that a restarted node finds the world
 // unchanged.
 type toolMocks struct {
-	c      *Case
-	onCall func(name string, c tool.Call) // told of each run as it begins
+	c       *Case
+	onCall  func(name string, c tool.Call) // told of each run as it begins
+	cancels *cancelWait
 
 	mu              sync.Mutex
 	runsByTool      map[string]int // runs by tool
@@ -29,8 +30,8 @@ type toolMocks struct {
 	overcalledTools []string       // calls beyond the answers of the case
 }
 
-func newToolMocks(c *Case, onCall func(name string, c tool.Call)) *toolMocks {
-	return &toolMocks{c: c, onCall: onCall, runsByTool: map[string]int{}, runsByCall: map[string]int{}, runsInOrder: map[string]int{}}
+func newToolMocks(c *Case, cancels *cancelWait, onCall func(name string, c tool.Call)) *toolMocks {
+	return &toolMocks{c: c, cancels: cancels, onCall: onCall, runsByTool: map[string]int{}, runsByCall: map[string]int{}, runsInOrder: map[string]int{}}
 }
 
 // newToolSet makes the tools of one agent.
@@ -111,6 +112,7 @@ var errMock = errors.New("eval: the case has no more answers of this tool")
 // Call answers as the case says.
 func (t *toolMock) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	a, ok := t.all.nextAnswer(t.toolSpec.Name, callName(c))
+	wait := t.all.cancels.begin(Point{After: MockCalled, Of: callName(c)}, c.Agent)
 	t.all.onCall(t.toolSpec.Name, c)
 	if !ok {
 		return tool.Result{}, errMock
@@ -118,6 +120,7 @@ func (t *toolMock) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if err := pause(ctx, time.Duration(a.Delay)); err != nil {
 		return tool.Result{}, err
 	}
+	wait(ctx)
 	switch a.Status {
 	case Error:
 		return tool.Result{}, errors.New(a.failureReason())

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/internal/orchestrator"
 	"github.com/troupe-run/troupe/model"
 )
@@ -14,6 +15,7 @@ import (
 // the trial.
 type scriptedModels struct {
 	clients map[string]model.Client // by route
+	cancels *cancelWait
 
 	mu      sync.Mutex
 	prompts []string // the text of each request
@@ -58,7 +60,12 @@ func (p *recordingClient) Complete(ctx context.Context, req model.Request, emit 
 	p.all.mu.Lock()
 	p.all.prompts = append(p.all.prompts, text)
 	p.all.mu.Unlock()
-	return p.Client.Complete(ctx, req, emit)
+	wait := p.all.cancels.begin(Point{After: event.KindModelStarted, Of: req.Caller.ID}, req.Caller.ID)
+	reply, err := p.Client.Complete(ctx, req, emit)
+	if err == nil {
+		wait(ctx)
+	}
+	return reply, err
 }
 
 // errorMark precedes a tool result that the model receives as an error.

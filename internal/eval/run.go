@@ -90,7 +90,7 @@ func (t *caseRun) collectRecord() (caseRecord, error) {
 	r.runsByTool, r.overcalledTools, r.runs = t.mocks.countRuns()
 	for i, d := range t.c.Interventions {
 		if !t.fired[i] {
-			r.unfired = append(r.unfired, d)
+			r.unfired = append(r.unfired, t.listUnseen(d)...)
 		}
 	}
 	return r, nil

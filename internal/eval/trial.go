@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -45,6 +44,8 @@ type caseRun struct {
 	mocks  *toolMocks
 	models *scriptedModels
 	hooks  *scriptedHooks
+	// cancels is told of all entries.
+	cancels *cancelWait
 
 	mu     sync.Mutex // the run reports from other goroutines
 	inbox  []any      // event.Published, supervisor.Result
@@ -77,11 +78,13 @@ func (c *Case) runToEnd(ctx context.Context) (*caseRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	t := &caseRun{c: c, post: memory.New(memory.Config{}), models: c.newScriptedModels(), hooks: &scriptedHooks{c: c, asked: map[string]int{}},
-		wakeup: make(chan struct{}, 1), super: &activation.Supervisor{Addr: mailbox.At(runName, mailbox.Super)},
+		cancels: newCancelWait(c), wakeup: make(chan struct{}, 1), super: &activation.Supervisor{Addr: mailbox.At(runName, mailbox.Super)},
 		seen: map[string]int{}, asked: map[string]bool{}, answered: map[string]bool{}, fired: map[int]bool{}}
-	t.mocks = newToolMocks(c, func(name string, call tool.Call) { t.enqueueMessage(mockCalledMessage{name, call}) })
+	t.models.cancels = t.cancels
+	t.mocks = newToolMocks(c, t.cancels, func(name string, call tool.Call) { t.enqueueMessage(mockCalledMessage{name, call}) })
 	l := activation.NewLogReader(t.super.Addr, "", mailbox.Epoch{}, t.super)
 	untail, err := t.post.Tail(ctx, func(m mailbox.Message) {
+		t.cancels.note(m)
 		if m.To == t.super.Addr {
 			t.mu.Lock()
 			l.Next(m)
@@ -215,7 +218,7 @@ func (t *caseRun) fireInterventions(ctx context.Context, e event.Published, abou
 		t.seen[e.Kind+" "+of]++
 	}
 	for i, d := range t.c.Interventions {
-		if !t.fired[i] && d.After == e.Kind && slices.Contains(about, d.Of) && t.seen[e.Kind+" "+d.Of] == d.Nth {
+		if !t.fired[i] && t.isDue(d, e.Kind, about) {
 			t.fired[i] = true
 			if err := t.performIntervention(ctx, d, e); err != nil {
 				return err
