@@ -57,9 +57,6 @@ func (w *cancelWait) readBy(agentID string) chan struct{} {
 
 // begin counts a call, and returns how to wait at its end.
 func (w *cancelWait) begin(p Point, agentID string) (wait func(context.Context)) {
-	if agentID == "" { // a summary: no agent's turn waits for it
-		return func(context.Context) {}
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.begun[p]++

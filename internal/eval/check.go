@@ -197,7 +197,7 @@ func (d caseDecoder) checkInterventions(c *Case, line int) error {
 			e.And[j].Nth, e.And[j].Of = max(1, e.And[j].Nth), strings.TrimSpace(e.And[j].Of)
 		}
 		for _, p := range e.points() {
-			if err := checkKind(p.After); err != nil && p.After != MockCalled {
+			if err := checkKind(p.After); err != nil && p.After != MockCalled && p.After != MockAsked {
 				return d.badFile(line, "case %s: during: after: %v", c.ID, err)
 			}
 		}

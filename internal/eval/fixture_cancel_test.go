@@ -29,7 +29,7 @@ model:
       - calls: [{name: look}]
       - {calls: [{name: look}], delay: 300ms}
       - text: I looked, too.
-during: [{after: model.started, of: root-1-0, nth: 2, and: [{after: model.started, of: root-1-1, nth: 2}], cancel: boundary}]
+during: [{after: mock.asked, of: root-1-0, nth: 2, and: [{after: mock.asked, of: root-1-1, nth: 2}], cancel: boundary}]
 expected: {stop_reason: aborted_tools}
 `
 

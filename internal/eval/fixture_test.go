@@ -92,7 +92,7 @@ var fixes = map[string][]replaced{
 	"resume_never_repeats_an_effect":       {{"status: hangs", "status: ok"}, {"during:\n  - after: mock.called\n    of: root/1-0\n    nth: 1\n    crash: true\n", ""}},
 	"chain_canceled":                       {{"status: hangs", "status: ok"}, {"during:\n  - after: mock.called\n    of: root-1-0/1-0\n    nth: 1\n    cancel: now\n", ""}},
 	"canceled_at_the_boundary":             {{"during:\n  - after: mock.called\n    of: root/1-0\n    nth: 1\n    cancel: boundary\n", ""}},
-	"aborted_streaming":                    {{"delay: 10m0s", "delay: 0s"}, {"during:\n  - after: model.started\n    of: root\n    nth: 1\n    cancel: now\n", ""}},
+	"aborted_streaming":                    {{"delay: 10m0s", "delay: 0s"}, {"during:\n  - after: mock.asked\n    of: root\n    nth: 1\n    cancel: now\n", ""}},
 	"canceled_while_parked":                {{"after: agent.parked", "after: query.asked"}, {"cancel: boundary", "answer: {text: blue}"}},
 	"parked_for_a_person":                  {{"\nexpected:\n", "\nduring: [{after: query.asked, answer: {text: blue}}]\nexpected:\n"}},
 }

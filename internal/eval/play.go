@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/internal/orchestrator"
 	"github.com/troupe-run/troupe/model"
 )
@@ -16,6 +15,7 @@ import (
 type scriptedModels struct {
 	clients map[string]model.Client // by route
 	cancels *cancelWait
+	onAsk   func(agentID string) // told of each request of an agent's turn
 
 	mu      sync.Mutex
 	prompts []string // the text of each request
@@ -60,7 +60,11 @@ func (p *recordingClient) Complete(ctx context.Context, req model.Request, emit 
 	p.all.mu.Lock()
 	p.all.prompts = append(p.all.prompts, text)
 	p.all.mu.Unlock()
-	wait := p.all.cancels.begin(Point{After: event.KindModelStarted, Of: req.Caller.ID}, req.Caller.ID)
+	if req.Caller.ID == "" { // a summary
+		return p.Client.Complete(ctx, req, emit)
+	}
+	wait := p.all.cancels.begin(Point{After: MockAsked, Of: req.Caller.ID}, req.Caller.ID)
+	p.all.onAsk(req.Caller.ID)
 	reply, err := p.Client.Complete(ctx, req, emit)
 	if err == nil {
 		wait(ctx)

@@ -26,14 +26,21 @@ const (
 	crashed  = "crashed"
 )
 
-// MockCalled is the one value that Intervention.After accepts and that is no kind of event.
-const MockCalled = "mock.called"
+// Values that Intervention.After accepts and that are no kinds of events: what is under way then has begun for certain. A
+// model.started comes before the call has passed the limits of the node.
+const (
+	MockCalled = "mock.called"
+	MockAsked  = "mock.asked" // a scripted model has the request of an agent's turn
+)
 
 // mockCalledMessage is the message that a mocked tool has begun.
 type mockCalledMessage struct {
 	name string
 	call tool.Call
 }
+
+// mockAskedMessage is the message that a scripted model has a request of an agent.
+type mockAskedMessage struct{ agent string }
 
 // caseRun is a case that is running.
 type caseRun struct {
@@ -80,7 +87,7 @@ func (c *Case) runToEnd(ctx context.Context) (*caseRun, error) {
 	t := &caseRun{c: c, post: memory.New(memory.Config{}), models: c.newScriptedModels(), hooks: &scriptedHooks{c: c, asked: map[string]int{}},
 		cancels: newCancelWait(c), wakeup: make(chan struct{}, 1), super: &activation.Supervisor{Addr: mailbox.At(runName, mailbox.Super)},
 		seen: map[string]int{}, asked: map[string]bool{}, answered: map[string]bool{}, fired: map[int]bool{}}
-	t.models.cancels = t.cancels
+	t.models.cancels, t.models.onAsk = t.cancels, func(agentID string) { t.enqueueMessage(mockAskedMessage{agentID}) }
 	t.mocks = newToolMocks(c, t.cancels, func(name string, call tool.Call) { t.enqueueMessage(mockCalledMessage{name, call}) })
 	l := activation.NewLogReader(t.super.Addr, "", mailbox.Epoch{}, t.super)
 	untail, err := t.post.Tail(ctx, func(m mailbox.Message) {
@@ -158,6 +165,10 @@ func (t *caseRun) processInbox(ctx context.Context) (done bool, err error) {
 			t.reported = &what
 		case mockCalledMessage:
 			if err := t.fireInterventions(ctx, event.Published{Run: runName, Agent: string(spec.Root), Kind: MockCalled}, []string{"", what.name, callName(what.call)}); err != nil {
+				return false, err
+			}
+		case mockAskedMessage:
+			if err := t.fireInterventions(ctx, event.Published{Run: runName, Agent: what.agent, Kind: MockAsked}, []string{"", what.agent}); err != nil {
 				return false, err
 			}
 		case event.Published:
