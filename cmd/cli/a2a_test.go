@@ -35,6 +35,9 @@ func TestAgentsOfA2AAreInTheUsersSettings(t *testing.T) {
 	if got := p.Requests("SendStreamingMessage"); len(got) != 1 || got[0].Task() != "Review A." || got[0].Header.Get("Authorization") != "Bearer tk-reviewer-77" {
 		t.Errorf("%+v", got)
 	}
+	if out, err = s.command("fixture", "last").CombinedOutput(); err != nil || !strings.Contains(string(out), "the case ends as the run did (completed), and passes") {
+		t.Errorf("fixture: %v %s", err, out)
+	}
 	if out, code := s.outputOf("agents", "validate", "config/troupe/agents/boss.md"); code != 0 || !strings.Contains(out, "a2a/other") || strings.Contains(out, `"a2a/reviewer"`) {
 		t.Errorf("validate: %d %s", code, out)
 	}

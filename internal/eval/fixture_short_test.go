@@ -1,12 +1,14 @@
 package eval_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/eval"
 	"github.com/troupe-run/troupe/internal/fixture"
 	"github.com/troupe-run/troupe/internal/runfile"
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 // recordText runs a case that is written here and returns its run file.
@@ -55,5 +57,33 @@ expected: {stop_reason: completed}
 		if got, want := made.Verdict.Differences, whole.Verdict.Differences; len(got) != len(want) || len(got) > 0 && got[0] != want[0] {
 			t.Errorf("%s: it fails of %q, and the whole case of %q", name, got, want)
 		}
+	}
+}
+
+// TestTheHistoryOfAHandoffIsInTheCase: an agent that takes over recalls the conversation of the case itself.
+func TestTheHistoryOfAHandoffIsInTheCase(t *testing.T) {
+	t.Parallel()
+	f := recordText(t, `
+case_id: handed_off
+goal: My order is broken.
+agents: [{name: triage, handoffs: [billing]}, {name: billing}]
+model:
+  agents:
+    triage: [{calls: [{name: handoff, args: {agent: billing, message: Refund it.}}]}]
+    billing: [{text: Refunded.}, {text: Refunded.}]
+expected: {stop_reason: completed}
+`)
+	made, err := fixture.Make(t.Context(), f, fixture.Options{})
+	if err != nil || !made.EndsAsRecorded() || !made.Verdict.Pass || len(made.Left) > 0 {
+		t.Errorf("%v %+v %q", err, made.Verdict, made.Left)
+	}
+	// The process may have ended before it closed the log.
+	last := len(f.Entries) - 1
+	for ; f.Entries[last].To.Agent() != mailbox.Super; last-- {
+	}
+	f.Entries = slices.Delete(slices.Clone(f.Entries), last, last+1)
+	made, err = fixture.Make(t.Context(), f, fixture.Options{})
+	if err != nil || !made.EndsAsRecorded() || !made.Verdict.Pass || len(made.Left) > 0 {
+		t.Errorf("the log is not closed: %v %+v %q", err, made.Verdict, made.Left)
 	}
 }

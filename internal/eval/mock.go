@@ -38,7 +38,8 @@ func newToolMocks(c *Case, cancels *cancelWait, onCall func(name string, c tool.
 func (m *toolMocks) newToolSet(t spec.Task) (*tool.Set, error) {
 	var tools []tool.Tool
 	for _, toolSpec := range t.Tools {
-		if _, ok := servedTools[toolSpec.Name]; !ok {
+		// A call of delegate reaches a tool if the agent is one of another program.
+		if _, ok := servedTools[toolSpec.Name]; !ok || len(m.c.MockedTools[toolSpec.Name]) > 0 {
 			tools = append(tools, &toolMock{all: m, toolSpec: toolSpec, about: m.c.Tools[toolSpec.Name]})
 		}
 	}

@@ -89,7 +89,7 @@ func (cs *Commands) writeFixture(ctx context.Context, f runfile.File, o fixture.
 	case errors.Is(err, fixture.ErrNoRun):
 		return exit.UsageError("troupe list shows the runs", "%s has no log of a supervisor: there is nothing to make a case of", f.Header.Run)
 	case errors.Is(err, fixture.ErrNotEnded):
-		return exit.UsageError("`troupe result --wait "+f.Header.Run+"` waits for its end", "%s has not ended: nothing says yet how its case should end", f.Header.Run)
+		return exit.UsageError("`troupe result --wait "+f.Header.Run+"` waits for its end; if its process has ended, `troupe run --resume "+f.Header.Run+"` goes on with it", "%s has not ended: nothing says yet how its case should end", f.Header.Run)
 	case errors.Is(err, fixture.ErrSize):
 		return exit.UsageError("--shortest leaves out replies that the end does not need", "%s: %s", f.Header.Run, strings.TrimPrefix(err.Error(), "fixture: "))
 	case err != nil:
