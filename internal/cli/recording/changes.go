@@ -57,8 +57,8 @@ func (cs *Commands) Undo() *cobra.Command {
 		Long: `Take back what the tools of a finished run changed in the files of its directory: each
 file gets the content and the mode that it had before. All of them, or none: the command
 refuses if a file is not as the run left it, because a person has edited it since, if its
-content before was not kept, or if some changes of the run were not recorded (unless
---partial is given). --skip leaves such a file as it is, and the rest is taken back. The
+content before was not kept, or if some changes of the run were not recorded, such as those
+of a call whose process was killed (unless --partial is given). --skip leaves such a file as it is, and the rest is taken back. The
 command follows no link, and changes no file of git.
 
 Run it in the directory of the run, or name a directory with --dir. On a terminal the
@@ -124,7 +124,7 @@ func (cs *Commands) withChanges(text, who string, do func(changes) error) error 
 			return err
 		}
 		h := readHistory(f.Entries)
-		return do(changes{file: f, dir: h.Dir, nets: h.Nets(who), lost: h.Lost, blob: blob, agent: who})
+		return do(changes{file: f, dir: h.Dir, nets: h.Nets(who), lost: append(h.Lost, lostCalls(f.Entries)...), blob: blob, agent: who})
 	}
 	if isPath(text) {
 		f, err := ReadFile(text)

@@ -93,7 +93,7 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	r.addGoalFlags(f)
 	f.StringVar(&r.policyFile, "policy", "", "file with the stop-veto policy, YAML or JSON: rules that may send an answer back, or end an agent")
 	f.StringVar(&q.Fork, "fork", "", "start with the history of another run: RUN for all of it, RUN@TURN up to that turn; RUN@AGENT:POINT forks the whole tree (docs/fork.md)")
-	f.StringVar(&q.Instead, "instead", "", "with --fork RUN@AGENT:POINT: the text that takes the place of the result of the call, or of the answer to the question, that POINT names")
+	f.StringVar(&q.Instead, "instead", "", "with --fork RUN@AGENT:POINT: the text that takes the place of the result of the call, or of the answer to the question, that POINT names; 'error: TEXT' makes the call fail")
 	f.StringArrayVar(&r.layers, "layer", nil, "with --fork RUN@AGENT:POINT: a part of the agent's system prompt from there on, NAME=TEXT or NAME=@FILE; system replaces its prompt")
 	f.StringVar(&r.history, "history", "", "start with the history in this file, as written by troupe export")
 	f.StringVar(&q.RunID, "run-id", "", "id of the run, a lower-case ULID; repeating the command with it returns the same run")
