@@ -117,6 +117,9 @@ func (cs *Commands) copyForFork(ctx, copying context.Context, s *session.Session
 	for _, note := range c.notes {
 		cs.sayFork("%s", note)
 	}
+	for _, warning := range c.warnings {
+		cs.warnFork("%s", warning)
+	}
 	now, err := s.Logs(ctx, from.run)
 	if err == nil {
 		err = cs.takeBack(ctx, s, c.partial, from, now)
@@ -125,7 +128,7 @@ func (cs *Commands) copyForFork(ctx, copying context.Context, s *session.Session
 		return c.drop(err)
 	}
 	for _, call := range begunCalls(now) {
-		cs.sayFork("what %s has written so far is in the copy: it had begun and had no result when the copy was made", call)
+		cs.warnFork("what %s has written so far is in the copy: it had begun and had no result when the copy was made", call)
 	}
 	if err := c.finish(); err != nil {
 		return err
@@ -167,8 +170,13 @@ func isSameDir(a, b string) bool {
 // sayFork says what became of the directory of a fork.
 func (cs *Commands) sayFork(format string, args ...any) {
 	if !cs.Console.Quiet {
-		cs.Console.Say(term.CleanLine(fmt.Sprintf(format, args...)))
+		cs.warnFork(format, args...)
 	}
+}
+
+// warnFork says where the directory of a fork is not as it was at the point, or not its own: with -q, too.
+func (cs *Commands) warnFork(format string, args ...any) {
+	cs.Console.Say(term.CleanLine(fmt.Sprintf(format, args...)))
 }
 
 // readCut reads the logs of a run, all of them and those of the cut at a point.
@@ -207,7 +215,7 @@ func (cs *Commands) takeBack(ctx context.Context, s *session.Session, dir string
 			}
 		}
 		if refused := (filechange.Refusals)(nil); errors.As(err, &refused) {
-			cs.sayFork("as it is now, not as at the point: %s", refused.Error())
+			cs.warnFork("as it is now, not as at the point: %s", refused.Error())
 			continue
 		}
 		if err != nil {
@@ -218,7 +226,7 @@ func (cs *Commands) takeBack(ctx context.Context, s *session.Session, dir string
 		}
 	}
 	for _, what := range later.Lost {
-		cs.sayFork("changes after the point that are not recorded are in the copy: %s", what)
+		cs.warnFork("changes after the point that are not recorded are in the copy: %s", what)
 	}
 	return nil
 }

@@ -39,8 +39,9 @@ type dirCopy struct {
 	files    int
 	bytes    int64
 	links    []string // those that may lead out of the copy
-	notes    []string // about what is no copy
-	more     int      // notes that are left out
+	notes    []string // about what is left out because no agent sees it
+	warnings []string // about what is no copy
+	more     int      // warnings that are left out
 }
 
 // hiddenDir is a directory that agents never see.
@@ -79,7 +80,7 @@ func copyTree(ctx context.Context, from, to, run string, hidden []string) (*dirC
 		return nil, c.drop(fmt.Errorf("fork: copy %s: %w", c.from, err))
 	}
 	if c.more > 0 {
-		c.notes = append(c.notes, fmt.Sprintf("%d more files are left out or lead out of the copy", c.more))
+		c.warnings = append(c.warnings, fmt.Sprintf("%d more files are left out or lead out of the copy", c.more))
 	}
 	return c, nil
 }
@@ -172,13 +173,13 @@ func (c *dirCopy) isHidden(path string, info fs.FileInfo) bool {
 	return err == nil
 }
 
-// note adds a note, up to a number of them.
-func (c *dirCopy) note(format string, args ...any) {
-	if len(c.notes) >= forkNotesMax {
+// warn adds a warning, up to a number of them.
+func (c *dirCopy) warn(format string, args ...any) {
+	if len(c.warnings) >= forkNotesMax {
 		c.more++
 		return
 	}
-	c.notes = append(c.notes, fmt.Sprintf(format, args...))
+	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
 }
 
 func (c *dirCopy) copyEntry(path string, d fs.DirEntry, err error) error {
@@ -221,14 +222,14 @@ func (c *dirCopy) copyEntry(path string, d fs.DirEntry, err error) error {
 	case info.Mode().IsRegular():
 		return c.copyFile(path, info)
 	}
-	c.note("not copied: %s is no file, no directory and no link", path)
+	c.warn("not copied: %s is no file, no directory and no link", path)
 	return nil
 }
 
 // isLeftOut reports whether a copy goes on without a file that it cannot read.
 func (c *dirCopy) isLeftOut(path string, err error) bool {
 	if errors.Is(err, fs.ErrPermission) {
-		c.note("not copied: %s cannot be read: permission denied", path)
+		c.warn("not copied: %s cannot be read: permission denied", path)
 		return true
 	}
 	return errors.Is(err, fs.ErrNotExist) // it was removed meanwhile

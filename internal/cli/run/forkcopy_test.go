@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func copyWhole(ctx context.Context, from, to string, hidden ...string) ([]string
 	if err != nil {
 		return nil, err
 	}
-	return c.notes, nil
+	return slices.Concat(c.notes, c.warnings), nil
 }
 
 // TestCopySharesNoWrite: no write to a copy reaches the original, by no sort of link, and what cannot be copied is named.

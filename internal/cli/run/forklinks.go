@@ -56,7 +56,7 @@ func (c *dirCopy) turnLinks() error {
 				return err
 			}
 		default:
-			c.note("the link %s leads out of the copy, to %s: what is written there is no fork's own", path, to)
+			c.warn("the link %s leads out of the copy, to %s: what is written there is no fork's own", path, to)
 		}
 	}
 	return nil
@@ -96,7 +96,7 @@ func (c *dirCopy) leadsGitAway(path string, info fs.FileInfo) bool {
 		}
 	}
 	if why != "" {
-		c.note("not copied: %s: %s, and git in the copy would write there", path, why)
+		c.warn("not copied: %s: %s, and git in the copy would write there", path, why)
 	}
 	return why != ""
 }
