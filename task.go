@@ -65,7 +65,7 @@ type Task struct {
 
 	// Conversation continues a conversation, or begins the one of that id. Fork starts from the history of another run's
 	// root agent: RUN, or RUN@TURN after a turn; RUN@AGENT:POINT begins with the whole tree of that run (docs/fork.md),
-	// in Dir, a copy of its directory, and Instead takes the place of the result or answer at that point. History is a
+	// in Dir, a copy of its directory, and Instead takes the place of the result or answer at that point ("error: TEXT" makes the call fail). History is a
 	// history that client.Client.Recall has sent.
 	Conversation, Fork, Instead string
 	// Layers change the system prompt of the agent at the point of a fork of a tree.

@@ -402,7 +402,7 @@ func parseControl(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.F
 	case "resumed":
 		return parseResumed(t, d)
 	case "forked":
-		return agent.Forked{Of: firstArgument(d), Note: d.Input}
+		return agent.Forked{Of: firstArgument(d), Note: d.Input, First: d.HasArg("first")}
 	case "model-set":
 		return agent.ModelSet{Model: spec.Model{Name: firstArgument(d), Window: int64(argumentNumber(t, d, "window", 0)), Price: budget.Price{Known: true, Input: int64(argumentNumber(t, d, "price", 0)), Output: int64(argumentNumber(t, d, "price", 0))}}}
 	case "context-set":

@@ -30,6 +30,9 @@ func handleSubmitted(s State, f Submitted) (State, []Effect) {
 	s.events.publish(entryEvents, event.KindAgentStarted, event.AgentStarted{Name: s.Task.Name, Parent: s.Task.Parent, Model: s.Task.Model.Name, Goal: s.Task.Goal,
 		Tools: len(s.Task.Tools), MaxTurn: s.Task.Limits.Turns, Recalled: s.Recalled})
 	s = s.appendMessage(firstMessage(f.Task))
+	if s.Fork.First {
+		s = appendWaiting(s)
+	}
 	s, fx, busy := beginCompaction(s, "") // an imported history may already be too large
 	if !busy {
 		s, fx = runHooksBeforeModel(s, "")
@@ -71,21 +74,28 @@ func endTurn(s State, transition spec.Transition) (State, []Effect) {
 // arrived meanwhile and applies the limits.
 func beginTurn(s State, transition spec.Transition) (State, []Effect) {
 	s, transition = deliverMail(s, transition)
-	for _, text := range s.Remarks {
-		s = s.appendMessage(model.Message{Role: model.User, Text: text})
-	}
-	for _, text := range s.Steers {
-		s, transition = appendSteering(s, text), spec.Steering
-	}
 	if len(s.Steers) > 0 { // a person has given direction: the loop need not ask for it
+		transition = spec.Steering
 		s = dropKeptText(s)
 		s.Force, s.LoopDetection = "", s.LoopDetection.cleared()
 	}
-	s.Remarks, s.Steers = nil, nil
+	s = appendWaiting(s)
 	if reason, transition := s.reachedLimit(); reason != "" {
 		return beginClosingTurn(s, reason, transition)
 	}
 	return runHooksBeforeModel(adoptContext(noteLimits(s)), transition)
+}
+
+// appendWaiting appends the messages that waited for a request: those of the loop, then those of the user.
+func appendWaiting(s State) State {
+	for _, text := range s.Remarks {
+		s = s.appendMessage(model.Message{Role: model.User, Text: text})
+	}
+	for _, text := range s.Steers {
+		s = appendSteering(s, text)
+	}
+	s.Remarks, s.Steers = nil, nil
+	return s
 }
 
 // requestReservation requests the reservation of the next turn, or of the closing turn. If the agent's

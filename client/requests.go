@@ -92,7 +92,7 @@ type RunRequest struct {
 	// RUN@TURN after a turn. RUN@AGENT:POINT begins with the whole tree of that run, as it was when the agent had
 	// completed a turn (3), got the result of a call (3-0) or the answer to a question (3-0.1): docs/fork.md.
 	Fork string `json:"fork,omitempty"`
-	// Instead takes the place of that result or answer.
+	// Instead takes the place of that result or answer. "error: TEXT" makes the call fail with TEXT.
 	Instead string `json:"instead,omitempty"`
 	// Layers change the system prompt of the agent at the point of a fork of a tree.
 	Layers []spec.Layer `json:"layers,omitempty"`

@@ -11,7 +11,8 @@ import (
 
 // The kinds that may begin a log, by sender (PROTOCOL P26). A tombstone is the only own entry
 // that may begin a log. If a client steers a run as soon as it is accepted, the steering may
-// overtake the task: see checkFirst. A fork puts another model before the task.
+// overtake the task: see checkFirst. A fork puts another model and its
+// mark before the task.
 var (
 	taskKinds    = []string{agent.Submitted{}.Kind(), agent.Recalled{}.Kind(), agent.Canceled{}.Kind()}                                                   // from the supervisor
 	historyKinds = []string{agent.Recalled{}.Kind(), agent.Canceled{}.Kind(), agent.Steered{}.Kind(), agent.ModelSet{}.Kind(), agent.ContextSet{}.Kind()} // from a client, to an agent
@@ -51,8 +52,14 @@ func (l *LogReader) checkHead(e mailbox.Entry) error {
 	case !super && e.From.Run() == l.Addr.Run() && e.From.Agent() == mailbox.Super:
 		allowed = taskKinds
 	}
-	if slices.Contains(allowed, kind) {
+	if slices.Contains(allowed, kind) || e.From == "" && !super && isFirstMark(e) {
 		return nil
 	}
 	return fmt.Errorf("%w: %s begins with %q of %q, so its first entries are lost", ErrDamaged, l.Addr, kind, e.From)
+}
+
+// isFirstMark reports whether an entry is the mark that a fork puts before the task. Any other mark has a task before it.
+func isFirstMark(e mailbox.Entry) bool {
+	var f agent.Forked
+	return len(e.Items) > 0 && e.Items[0].Kind == f.Kind() && mailbox.Unmarshal(e.Items[0].Body, &f) == nil && f.First
 }

@@ -21,6 +21,11 @@ func TestALogBeginsWithATaskOrIsDamaged(t *testing.T) {
 	command := func(kind string) mailbox.Entry {
 		return mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: "q1", Kind: kind, Body: decodeBody(t, struct{}{})}}}
 	}
+	mark := func(first bool) mailbox.Entry {
+		e := command(agent.Forked{}.Kind())
+		e.Items[0].Body = decodeBody(t, agent.Forked{Of: "other@root:0", First: first})
+		return e
+	}
 	own := func(at mailbox.Address, kind string, start string) mailbox.Entry {
 		return mailbox.Entry{Form: mailbox.Form, From: at, Epoch: mailbox.Epoch{Lease: 1, Start: 1}, Start: start,
 			Items: []mailbox.Item{{ID: "x", Kind: kind, Body: decodeBody(t, struct{}{})}}}
@@ -39,6 +44,8 @@ func TestALogBeginsWithATaskOrIsDamaged(t *testing.T) {
 		"a client's cancel before it":     {root, command(agent.Canceled{}.Kind()), false},
 		"a client's steering before it":   {root, command(agent.Steered{}.Kind()), false},
 		"the model of a fork":             {root, command(agent.ModelSet{}.Kind()), false},
+		"the mark of a fork at its task":  {root, mark(true), false},
+		"a mark behind its task":          {root, mark(false), true},
 		"its tombstone":                   {root, own(root, agent.Closed{}.Kind(), ""), false},
 		"a message of its supervisor":     {root, letter(agent.Granted{}.Kind()), true},
 		"a claim":                         {root, own(root, agent.Resumed{}.Kind(), "a"), true},

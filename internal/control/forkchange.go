@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -93,8 +94,10 @@ func (w forkChanges) change(cut []mailbox.Message) ([]mailbox.Message, error) {
 	if len(w.request.Layers) > 0 && s.Phase != agent.Done {
 		insert("context", agent.ContextSet{Layers: w.layers(), By: byFork})
 	}
-	if w.isMarkedAtPoint(s) {
-		insert("mark", w.mark(s))
+	if s.Phase != agent.Done { // before the last entry, so that the next request to its model holds the note
+		mark := w.mark(s)
+		mark.First = w.point.point == "0"
+		insert("mark", mark)
 	}
 	if w.request.Prompt != "" {
 		insert("prompt", agent.Steered{Text: w.request.Prompt})
@@ -109,12 +112,6 @@ func (w forkChanges) layers() []spec.Layer {
 		layers[i].Agent, layers[i].Owner = spec.ID(w.point.agent), byFork
 	}
 	return layers
-}
-
-// isMarkedAtPoint reports whether the agent of the point reads its mark before the last entry, so that the next request
-// to its model holds the note: not if that entry is its task.
-func (w forkChanges) isMarkedAtPoint(s agent.State) bool {
-	return w.point.point != "0" && s.Phase != agent.Done
 }
 
 // command makes the entry of a request that the fork makes. Its id names the fork, because a fork of a fork has it, too.
@@ -179,7 +176,8 @@ func (w forkChanges) changeFact(item mailbox.Item) (body []byte, changed bool, e
 	case agent.Returned{}.Kind():
 		body, err = runfile.ChangeBody(item.Body, func(f *agent.Returned) {
 			if changed = f.Call == w.point.point; changed {
-				*f = agent.Returned{Call: f.Call, Attempt: f.Attempt, Text: w.request.Instead, TookMS: f.TookMS, WorkedMS: f.WorkedMS}
+				text, fails := strings.CutPrefix(w.request.Instead, insteadError)
+				*f = agent.Returned{Call: f.Call, Attempt: f.Attempt, Text: text, Error: fails, TookMS: f.TookMS, WorkedMS: f.WorkedMS}
 			}
 		})
 	case agent.Answered{}.Kind():
@@ -194,6 +192,9 @@ func (w forkChanges) changeFact(item mailbox.Item) (body []byte, changed bool, e
 }
 
 const byFork = "fork"
+
+// insteadError begins an Instead with which the call of the point fails.
+const insteadError = "error: "
 
 // answerOpen answers the question that is open at the point.
 func (w forkChanges) answerOpen(m mailbox.Message) ([]mailbox.Message, error) {
@@ -258,7 +259,7 @@ func (w forkChanges) marks(logs *forkedLogs) (entries []mailbox.Message, err err
 	w.original.Super.Members(func(m supervisor.Member) {
 		s, known := w.original.Agents[m.ID]
 		to, isPoint := mailbox.At(logs.to, string(m.ID)).In(m.NodePool), string(m.ID) == w.point.agent
-		if known && s.Phase != "" && s.Phase != agent.Done && !(isPoint && w.isMarkedAtPoint(s)) {
+		if known && s.Phase != "" && s.Phase != agent.Done && !isPoint {
 			add(to, "mark", w.mark(s))
 		}
 		task := s.Task

@@ -146,7 +146,11 @@ func (l *log) checkHead(e mailbox.Entry) {
 	}
 	kind := e.Items[0].Kind
 	l.deleted = e.From == l.at && kind == "closed"
-	if !l.deleted && (e.From == l.at || !slices.Contains(heads, kind)) {
+	var mark struct {
+		First bool `msgpack:"f"` // a fork puts its mark before the task
+	}
+	isFirstMark := kind == "forked" && mailbox.Unmarshal(e.Items[0].Body, &mark) == nil && mark.First
+	if !l.deleted && (e.From == l.at || !slices.Contains(heads, kind) && !isFirstMark) {
 		l.addFinding(Head, 1, "the log begins with %q, so its first entries are lost", kind)
 	}
 }

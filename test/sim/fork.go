@@ -126,8 +126,8 @@ func (f *forker) copyEntry(point *actor, turn int, m mailbox.Message, i int) {
 	f.now = max(f.now, m.At)
 	a := f.population.findActor(m.To)
 	a.slow = 0
-	if m.To == point.addr && i == f.kept[m.To]-1 && turn > 0 && a.shadow.agent.State.Phase != agent.Done {
-		f.markAgent(a, nil)
+	if m.To == point.addr && i == f.kept[m.To]-1 && (a.shadow.agent == nil || a.shadow.agent.State.Phase != agent.Done) {
+		f.markAgent(a, nil, turn == 0)
 		f.marked = true
 	}
 	m.Place = a.newestPlace() + 1
@@ -179,7 +179,7 @@ func (f *forker) markLogs() {
 			return
 		}
 		if s := a.shadow.agent.State; s.Phase != "" && s.Phase != agent.Done {
-			f.markAgent(a, &s)
+			f.markAgent(a, &s, false)
 		}
 	})
 	if f.isOn(faultModels) {
@@ -187,9 +187,9 @@ func (f *forker) markLogs() {
 	}
 }
 
-// markAgent marks the log of an agent, and notes what its original had under way.
-func (f *forker) markAgent(a *actor, st *agent.State) {
-	mark := agent.Forked{Of: "other@" + string(f.population.super.id), Note: "Your directory is another one."}
+// markAgent marks the log of an agent, and notes what its original had under way. first: before its task.
+func (f *forker) markAgent(a *actor, st *agent.State, first bool) {
+	mark := agent.Forked{Of: "other@" + string(f.population.super.id), Note: "Your directory is another one.", First: first}
 	f.store.appendCommand(a, mark.Kind(), mark)
 	if st == nil {
 		return

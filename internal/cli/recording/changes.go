@@ -57,8 +57,9 @@ func (cs *Commands) Undo() *cobra.Command {
 		Long: `Take back what the tools of a finished run changed in the files of its directory: each
 file gets the content and the mode that it had before. All of them, or none: the command
 refuses if a file is not as the run left it, because a person has edited it since, if its
-content before was not kept, or if some changes of the run were not recorded, such as those
-of a call whose process was killed (unless --partial is given). --skip leaves such a file as it is, and the rest is taken back. The
+content before was not kept, or if some changes of the run were not recorded, such as
+those of a call whose process was killed (unless --partial is given). --skip leaves such
+a file as it is, and the rest is taken back. The
 command follows no link, and changes no file of git.
 
 Run it in the directory of the run, or name a directory with --dir. On a terminal the
