@@ -211,3 +211,15 @@ func (s State) withCall(i int, c Call) State {
 	s.Calls[i] = c
 	return s
 }
+
+// appendWaiting appends the messages that waited for a request: those of the loop, then those of the user.
+func appendWaiting(s State) State {
+	for _, text := range s.Remarks {
+		s = s.appendMessage(model.Message{Role: model.User, Text: text})
+	}
+	for _, text := range s.Steers {
+		s = appendSteering(s, text)
+	}
+	s.Remarks, s.Steers = nil, nil
+	return s
+}

@@ -86,18 +86,6 @@ func beginTurn(s State, transition spec.Transition) (State, []Effect) {
 	return runHooksBeforeModel(adoptContext(noteLimits(s)), transition)
 }
 
-// appendWaiting appends the messages that waited for a request: those of the loop, then those of the user.
-func appendWaiting(s State) State {
-	for _, text := range s.Remarks {
-		s = s.appendMessage(model.Message{Role: model.User, Text: text})
-	}
-	for _, text := range s.Steers {
-		s = appendSteering(s, text)
-	}
-	s.Remarks, s.Steers = nil, nil
-	return s
-}
-
 // requestReservation requests the reservation of the next turn, or of the closing turn. If the agent's
 // allowance covers the attempt, the attempt takes its reservation from there, and nothing is requested.
 func requestReservation(s State, transition spec.Transition) (State, []Effect) {
