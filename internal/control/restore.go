@@ -193,8 +193,12 @@ func (c *opener) readImported(ctx context.Context, checked checkedRestore) (held
 	if err := c.explainMissing(ctx, checked.run); isGone(err) {
 		return held, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("run %s was deleted here less than 30 days ago", checked.run), Hint: "restore it into another state directory or on another server"}
 	}
-	return held, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("there is a run %s here, and it is not a restore of this file", checked.run),
-		Hint: "restore it into another state directory or on another server, or delete the unfinished restore: `troupe delete " + checked.run + "`"}
+	refused := &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("there is a run %s here, and it is not a restore of this file with the same answers", checked.run),
+		Hint: "restore it into another state directory or on another server"}
+	if len(held.newest) > 0 && !held.committed {
+		refused.Hint += ", or delete the unfinished restore: `troupe delete " + checked.run + "`"
+	}
+	return held, refused
 }
 
 // importRun imports what the store lacks; more says that the time of the request is over before all is imported.
