@@ -178,8 +178,7 @@ func TestBrokenA2AStreamIsAskedFor(t *testing.T) {
 //behaviour:shows H5
 func TestA2AServerThatVanishes(t *testing.T) {
 	t.Parallel()
-	var p *a2apeer.Peer
-	p = a2apeer.Start(t, true, func(w http.ResponseWriter, r a2apeer.Request) {
+	p := a2apeer.Start(t, true, func(w http.ResponseWriter, r a2apeer.Request) {
 		if r.Method == dialectV1.stream {
 			a2apeer.Send(w, a2apeer.TaskEvent("1", "WORKING"), a2apeer.TextEvent("1", "a", "A is"))
 		}
