@@ -153,7 +153,7 @@ func handleGranted(s State, f Granted) (State, []Effect) {
 	if s.NextModel != nil { //mutant:reservation-of-the-model-before
 		return replaceReservation(s)
 	}
-	if s.NextContext != nil && s.Purpose == ForTurn && !f.Closing && s.ClosingReason == "" {
+	if s.NextContext != nil && s.Purpose == ForTurn && !f.Closing && s.ClosingReason == "" { //mutant:outdated-reservation-used
 		return replaceOutdated(s)
 	}
 	if len(s.Drift.blocking(&s.Task)) > 0 { //mutant:reservation-used-before-the-answer

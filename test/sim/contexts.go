@@ -1,0 +1,54 @@
+package sim
+
+import (
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+const (
+	contextsEvery = 6 // which of the seeds change the prompts and tools of live agents: see modelsEvery
+	contextsAt    = 4
+	contextSteps  = 23 // between two changes
+)
+
+// changeContext changes the system prompt, or the tools, of an agent: in its own log, or by the supervisor, which passes it on.
+func (in *injector) changeContext() {
+	super := in.population.super
+	st := super.shadow.super.State
+	if st.Phase != supervisor.Live || super.damaged {
+		return
+	}
+	var ids []spec.ID
+	st.Members(func(m supervisor.Member) {
+		if !m.Done || in.percent(5) {
+			ids = append(ids, m.ID)
+		}
+	})
+	if len(ids) == 0 {
+		return
+	}
+	id := ids[in.IntN(len(ids))]
+	in.contexts++
+	text := "layer-" + itoa(in.contexts) + "."
+	if in.percent(25) {
+		text = ""
+	}
+	layer := spec.Layer{Name: oneOf(in.dice, "tone", "style"), Text: text, Priority: oneOf(in.dice, 0, 20, 200), Agent: id}
+	if in.percent(50) {
+		own := agent.ContextSet{Layers: []spec.Layer{layer}, By: "user"}
+		in.store.appendCommand(in.population.findActor(mailbox.At(runName, string(id))), own.Kind(), own)
+		return
+	}
+	layer.Name = oneOf(in.dice, "house", "rules") + "-" + itoa(len(id.Above())) // agents above have other names
+	layer.Below = in.percent(80)
+	f := supervisor.ContextSet{Agent: id, Layers: []spec.Layer{layer}, By: "user"}
+	tools := st.Run.Tools
+	if tool := tools[in.IntN(len(tools))]; in.percent(15) {
+		f.Without = []string{tool.Name}
+	} else if in.percent(15) {
+		f.Tools = append(f.Tools, tool)
+	}
+	in.store.appendCommand(super, f.Kind(), f)
+}
