@@ -32,6 +32,7 @@ type agentJudge struct {
 	pauses     *pauseJudge
 	background *backgroundJudge
 	models     *modelJudge
+	contexts   *contextJudge
 	resumes    int // activations since Submitted
 	forks      *forkJudge
 	denied     bool // a person ended the loop because of configuration drift
@@ -43,7 +44,7 @@ func newAgentJudge(p *population, a *actor) *agentJudge {
 	permits := &permissionJudge{watchedAgent: s, asked: map[string]askedCall{}, approved: map[string]string{}}
 	calls := newCallJudge(s, breakers, permits)
 	return &agentJudge{watchedAgent: s, calls: calls, permits: permits, prompts: prompts, breakers: breakers, goals: &goalJudge{watchedAgent: s, calls: calls, handoffs: handoffs},
-		clock: &clockJudge{watchedAgent: s}, pauses: &pauseJudge{watchedAgent: s, prompts: prompts}, background: &backgroundJudge{watchedAgent: s, away: map[string]spec.ID{}, handoffs: handoffs}, models: &modelJudge{watchedAgent: s}, forks: &forkJudge{watchedAgent: s}}
+		clock: &clockJudge{watchedAgent: s}, pauses: &pauseJudge{watchedAgent: s, prompts: prompts}, background: &backgroundJudge{watchedAgent: s, away: map[string]spec.ID{}, handoffs: handoffs}, models: &modelJudge{watchedAgent: s}, contexts: &contextJudge{watchedAgent: s}, forks: &forkJudge{watchedAgent: s}}
 }
 
 func (j *agentJudge) checkFinal() {
@@ -242,6 +243,7 @@ func (j *agentJudge) checkLoop(before, after *agent.State, f activation.Fact, ou
 	}
 	j.permits.noteFact(before, after, f)
 	j.models.noteFact(before, f)
+	j.contexts.noteFact(before, f)
 	j.noteFact(before, after, f)
 	j.permits.noteQuestion(after, out)
 	j.prompts.checkCompaction(before, after)
@@ -251,6 +253,7 @@ func (j *agentJudge) checkLoop(before, after *agent.State, f activation.Fact, ou
 		switch e := effect.(type) {
 		case agent.CallModel:
 			j.models.checkRequest(after, e)
+			j.contexts.checkRequest(after, e)
 			j.prompts.checkRequest(after, e)
 		case agent.Begin:
 			j.calls.checkBegin(after, e.Call)

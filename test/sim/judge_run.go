@@ -45,6 +45,7 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 	}
 	j.judges.policy.noteFact(j.population, f)
 	j.judges.models.noteFact(&before, f)
+	j.judges.contexts.noteFact(&before, f, out)
 	j.judges.budget.noteOthers(&before, f)
 	j.judges.budget.checkPool(&before, after, f)
 	j.judges.budget.dropWaiting(after, f)
@@ -75,6 +76,7 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 			j.judges.tree.checkSpawn(after, id)
 			j.judges.tree.checkRights(after, id, t)
 			j.judges.models.checkTask(after, t)
+			j.judges.contexts.checkTask(t)
 			j.judges.tree.checkHistory(after, t, out.Messages)
 		}
 	}

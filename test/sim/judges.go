@@ -17,6 +17,7 @@ type judges struct {
 	drift    *driftJudge
 	futures  *futuresJudge
 	models   *runModelJudge
+	contexts *runContextJudge
 	coverage *coverage
 }
 
@@ -28,6 +29,7 @@ func (js *judges) wireJudges(p *population) {
 	js.budget, js.effects = newBudgetJudge(p), newEffectJudge(env)
 	js.tree, js.messages = newTreeJudge(p, js.coverage), newMessageJudge(p)
 	js.policy, js.models = newPolicyJudge(p), &runModelJudge{population: p}
+	js.contexts = newRunContextJudge(p)
 	js.drift, js.futures = &driftJudge{environment: env, agreed: map[spec.ID][]string{}}, &futuresJudge{env}
 }
 

@@ -36,6 +36,9 @@ func (in *injector) changeUse() {
 	if in.isOn(faultModels) && in.step%modelSteps == 0 {
 		in.setModel()
 	}
+	if in.isOn(faultContexts) && in.step%contextSteps == 0 {
+		in.changeContext()
+	}
 	if in.isOn(faultOthers) && in.step%othersSteps == 0 {
 		in.useByOthers()
 	}

@@ -215,6 +215,11 @@ const (
 	placeOthersUse
 	placeRunForked
 	placeRunForkedRequest
+	placeContextSet
+	placeContextSetOverARequest
+	placeContextPassedOn
+	placeContextRefused
+	placeBegunWithLayers
 	placesMax
 )
 
@@ -252,7 +257,8 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"a conversation is handed off", "a conversation is handed on", "a handoff is refused", "too many handoffs", "a handoff beside other calls",
 	"takeover after a handoff", "cancel after a handoff", "a message is passed on",
 	"another model is set", "another model is set over a request", "an agent begins with the model that was set", "other agents use the budget",
-	"a run is forked", "a fork goes on over a request of its original"}
+	"a run is forked", "a fork goes on over a request of its original",
+	"a prompt is changed", "a prompt is changed over a request", "a change reaches agents below", "a change of a prompt is refused", "an agent begins with layers of those above"}
 
 // String names a place.
 func (p place) String() string {

@@ -54,12 +54,13 @@ const (
 	faultHandoffs                         // agents hand off their conversations
 	faultModels                           // another model is set, for the run or for one agent
 	faultOthers                           // agents that are not in the run use its budget
+	faultContexts                         // the prompts and tools of live agents change
 	faultsAll        faultSet = 1<<iota - 1
 )
 
 var faultNames = [...]string{"crash", "panic", "lost-ack", "late-copy", "failing", "two-holders", "zombie", "unfenced", "bucket",
 	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "differing", "slow",
-	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "background", "head", "run-tail", "permissions", "handoffs", "models", "others"}
+	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "background", "head", "run-tail", "permissions", "handoffs", "models", "others", "contexts"}
 
 // String lists the kinds that are on.
 func (f faultSet) String() string {
@@ -91,6 +92,7 @@ type seedPlan struct {
 	window              int                   // requests at once before anything was refused
 	perMinute           int64                 // requests that a setting allows to each model; 0: there is no such setting
 	setModels           map[string]spec.Model // that were set while the run lived
+	contexts            int                   // changes of prompts and tools so far
 }
 
 // modelHabits is how the model of a run behaves, in percent.
@@ -157,6 +159,8 @@ func (p *seedPlan) isDerived(f faultSet) (on, derived bool) {
 		return p.rate%modelsEvery == modelsAt, true
 	case faultOthers:
 		return p.rate%othersEvery == othersAt, true
+	case faultContexts:
+		return p.rate%contextsEvery == contextsAt, true
 	}
 	return false, false
 }

@@ -85,6 +85,7 @@ func (w *shadowReader) readAgain() {
 	w.resetReader(old.population, old.actor)
 	if old.super != nil {
 		w.judges.budget.others, w.judges.models.set = supervisor.OthersUse{}, nil
+		w.judges.contexts = newRunContextJudge(old.population)
 	}
 	w.cut, w.heard, w.granted, w.rotten, w.done, w.high = old.cut, old.heard, old.granted, old.rotten, old.done, old.high
 	for int(w.reader.N) < len(w.actor.log) {
