@@ -24,7 +24,7 @@ type activeWork struct {
 	cancels map[string]context.CancelCauseFunc // by key of the work
 	timers  map[string]*time.Timer
 	tools   *tool.Set
-	toolsOf []model.ToolSpec // for which tools was made
+	toolsOf spec.Task // for which tools was made
 	busy    func(change int)
 }
 
@@ -207,13 +207,13 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform
 
 // taskTools returns the tools of the task. A change of the agent's tools makes a new set; a call that is under way keeps its own.
 func (s *shell) taskTools(t spec.Task) (*tool.Set, error) {
-	same := func(a, b model.ToolSpec) bool { return a.Name == b.Name }
-	if s.work.tools != nil && slices.EqualFunc(s.work.toolsOf, t.Tools, same) {
+	was := &s.work.toolsOf
+	if s.work.tools != nil && slices.Equal(was.Tools, t.Tools) && slices.Equal(was.Commands, t.Commands) && slices.Equal(was.Servers, t.Servers) {
 		return s.work.tools, nil
 	}
 	set, err := s.cfg.Tools(t)
 	if err == nil {
-		s.work.tools, s.work.toolsOf = set, t.Tools
+		s.work.tools, s.work.toolsOf = set, t
 	}
 	return set, err
 }

@@ -9,22 +9,23 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// ContextSet changes the system prompt of an agent, and the tools that it is offered, from its next request on. The
-// supervisor sends it for a person, or a client puts it into the log of the agent.
+// ContextSet changes the system prompt of an agent, and the tools that it is offered, from its next request on. The supervisor sends
+// it for a person. A client puts only layers into the log of an agent: the supervisor decides about tools.
 //
 // A request that is under way is sent as it is. A reservation that is granted later was bounded by the prompt before: it is returned,
-// and another one is requested. So each request whose reservation is granted after the change is sent with it.
-// A closing turn is sent as it was kept for: a longer prompt might not fit.
+// and another one is requested, so that each request whose reservation is granted after the change is sent with it. There are two
+// exceptions. The hooks of an agent may have computed a prompt for the turn, so an agent with hooks before its requests changes at its
+// next turn. And a closing turn keeps its prompt: its reserve was computed for it.
 type ContextSet struct {
 	Layers []spec.Layer `msgpack:"l,omitempty"`
-	// Tools are offered from here on, each in place of one of its name. Whether a call may run is decided as for all others.
-	Tools []model.ToolSpec `msgpack:"t,omitempty"`
-	// Commands and Servers are those that run the Tools, where they are not among those of the task.
+	// AddTools are offered from here on, each replacing a tool of the same name. Whether a call may run is decided as for all others.
+	AddTools []model.ToolSpec `msgpack:"t,omitempty"`
+	// Commands and Servers are those that run AddTools, where they are not among those of the task.
 	Commands []spec.Command `msgpack:"z,omitempty"`
 	Servers  []spec.Server  `msgpack:"ms,omitempty"`
-	// Without are tools that are no longer offered. A call of one that is under way goes on.
-	Without []string `msgpack:"w,omitempty"`
-	// Hashes are the versions of Tools on the node that set them.
+	// RemoveTools are no longer offered. A call of one that is under way goes on.
+	RemoveTools []string `msgpack:"w,omitempty"`
+	// Hashes are the versions of AddTools on the node that set them.
 	Hashes map[string]string `msgpack:"x,omitempty"`
 	By     string            `msgpack:"b,omitempty"`
 }
@@ -35,14 +36,18 @@ func (ContextSet) Kind() string { return "context_set" }
 // Apply returns a task with the change.
 func (f ContextSet) Apply(t spec.Task) spec.Task {
 	t.Layers = spec.WithLayers(t.Layers, f.Layers)
-	gone := func(known model.ToolSpec) bool {
-		return slices.Contains(f.Without, known.Name) || f.offers(known.Name)
+	t.Tools = slices.DeleteFunc(slices.Clone(t.Tools), func(known model.ToolSpec) bool { return slices.Contains(f.RemoveTools, known.Name) })
+	for _, added := range f.AddTools {
+		if i := slices.IndexFunc(t.Tools, func(known model.ToolSpec) bool { return known.Name == added.Name }); i >= 0 {
+			t.Tools[i] = added
+		} else {
+			t.Tools = append(t.Tools, added)
+		}
 	}
-	t.Tools = append(slices.DeleteFunc(slices.Clone(t.Tools), gone), f.Tools...)
-	t.Commands = slices.DeleteFunc(slices.Clone(t.Commands), func(c spec.Command) bool { return slices.Contains(f.Without, c.Name) })
+	t.Commands = slices.DeleteFunc(slices.Clone(t.Commands), func(c spec.Command) bool { return slices.Contains(f.RemoveTools, c.Name) })
 	for _, c := range f.Commands {
 		if !slices.Contains(t.Commands, c) {
-			t.Commands = append(slices.Clip(t.Commands), c)
+			t.Commands = append(t.Commands, c)
 		}
 	}
 	for _, server := range f.Servers {
@@ -50,7 +55,7 @@ func (f ContextSet) Apply(t spec.Task) spec.Task {
 			t.Servers = append(slices.Clip(t.Servers), server)
 		}
 	}
-	t.Forbidden = slices.DeleteFunc(slices.Clone(t.Forbidden), f.offers)
+	t.Forbidden = slices.DeleteFunc(slices.Clone(t.Forbidden), f.adds)
 	if t.Hashes != nil && len(f.Hashes) > 0 {
 		t.Hashes = maps.Clone(t.Hashes)
 		maps.Copy(t.Hashes, f.Hashes)
@@ -58,60 +63,93 @@ func (f ContextSet) Apply(t spec.Task) spec.Task {
 	return t
 }
 
-// offers reports whether a tool is added.
-func (f ContextSet) offers(name string) bool {
-	return slices.ContainsFunc(f.Tools, func(t model.ToolSpec) bool { return t.Name == name })
+// adds reports whether a tool is added.
+func (f ContextSet) adds(name string) bool {
+	return slices.ContainsFunc(f.AddTools, func(t model.ToolSpec) bool { return t.Name == name })
 }
 
-// then returns one change for two that follow each other.
-func (f ContextSet) then(g ContextSet) ContextSet {
-	kept := slices.DeleteFunc(slices.Clone(f.Tools), func(t model.ToolSpec) bool { return slices.Contains(g.Without, t.Name) })
-	left := slices.DeleteFunc(slices.Clone(f.Without), g.offers)
-	both := ContextSet{Layers: slices.Concat(f.Layers, g.Layers), Tools: slices.Concat(kept, g.Tools), Without: slices.Concat(left, g.Without), By: g.By,
-		Commands: slices.Concat(f.Commands, g.Commands), Servers: slices.Concat(f.Servers, g.Servers)}
-	both.Hashes = maps.Clone(f.Hashes)
-	if both.Hashes == nil {
-		both.Hashes = g.Hashes
-	} else {
-		maps.Copy(both.Hashes, g.Hashes)
-	}
-	return both
-}
+// contextSetsMax bounds the changes that wait for the next request. Of further ones only the removal of tools counts.
+const contextSetsMax = 64
 
-func handleContextSet(s State, f ContextSet) State {
+// handleContextSet keeps a change for the next request. Of a client's it keeps the layers.
+func handleContextSet(s State, f ContextSet, bySupervisor bool) State {
 	if s.Phase == Done {
 		return s
 	}
-	if s.NextContext != nil {
-		f = s.NextContext.then(f)
+	if !bySupervisor { //mutant:client-adds-tools
+		f = ContextSet{Layers: f.Layers, By: f.By}
 	}
-	if err := spec.CheckLayers(spec.WithLayers(s.Task.Layers, f.Layers)); err != nil {
-		s.events.publish(retryEvents, event.KindWarningRaised, event.Warning{What: "the context was not changed", Why: err.Error()})
-		return s
+	why := ""
+	f.Layers = slices.DeleteFunc(slices.Clone(f.Layers), func(l spec.Layer) bool { return l.Validate() != nil })
+	if err := spec.CheckLayers(spec.WithLayers(NextTask(s).Layers, f.Layers)); err != nil {
+		f.Layers, why = nil, err.Error()
 	}
-	s.NextContext = &f
+	n := len(s.NextContext)
+	switch {
+	case n < contextSetsMax:
+		s.NextContext = append(slices.Clip(s.NextContext), f)
+	default:
+		why = "too many changes wait for the next request"
+		s.NextContext = slices.Clone(s.NextContext)
+		s.NextContext[n-1] = withoutTools(s.NextContext[n-1], f.RemoveTools)
+	}
+	if why != "" {
+		s.events.publish(retryEvents, event.KindWarningRaised, event.Warning{What: "the context was not changed", Why: why})
+	}
 	return s
+}
+
+// withoutTools returns a change that also removes tools, those that it would add included.
+func withoutTools(f ContextSet, names []string) ContextSet {
+	gone := func(name string) bool { return slices.Contains(names, name) }
+	f.AddTools = slices.DeleteFunc(slices.Clone(f.AddTools), func(t model.ToolSpec) bool { return gone(t.Name) })
+	f.Commands = slices.DeleteFunc(slices.Clone(f.Commands), func(c spec.Command) bool { return gone(c.Name) })
+	f.RemoveTools = append(slices.Clip(f.RemoveTools), names...)
+	return f
+}
+
+// NextTask returns the task as the next request has it: with the changes that wait.
+func NextTask(s State) spec.Task {
+	t := s.Task
+	for _, f := range s.NextContext {
+		t = f.Apply(t)
+	}
+	return t
+}
+
+// mayChangeNow reports whether a change waits and can be part of the request that is being prepared. Hooks have computed the prompt of
+// a turn from what it was before.
+func mayChangeNow(s State) bool {
+	return len(s.NextContext) > 0 && s.ClosingReason == "" && len(s.hooks.at(spec.HookContext, "")) == 0 //mutant:context-never-adopted
 }
 
 // adoptContext begins to use the layers and tools that were set. The provider's report of the prompt before says nothing about the
 // one that follows.
 func adoptContext(s State) State {
-	f := s.NextContext
-	if f == nil || s.ClosingReason != "" { //mutant:context-never-adopted
+	if len(s.NextContext) == 0 {
 		return s
 	}
-	s.events.publish(retryEvents, event.KindContextChanged, f.describe())
-	s.Task, s.NextContext = f.Apply(s.Task), nil
-	s.tools = compileTools(s.Task, slices.DeleteFunc(slices.Clone(s.Task.Tools), func(t model.ToolSpec) bool { return !s.tools.knows(t.Name) && !f.offers(t.Name) }))
+	known := slices.Clone(s.Task.Tools)
+	for _, f := range s.NextContext {
+		s.events.publish(retryEvents, event.KindContextChanged, f.describe())
+		known = append(known, f.AddTools...)
+	}
+	offered := func(t model.ToolSpec) bool {
+		return s.tools.knows(t.Name) || slices.ContainsFunc(known[len(s.Task.Tools):], func(o model.ToolSpec) bool { return o.Name == t.Name })
+	}
+	next := NextTask(s)
+	specs := slices.DeleteFunc(slices.Clone(next.Tools), func(t model.ToolSpec) bool { return !offered(t) })
+	s.Task, s.NextContext = next, nil
+	s.tools = compileTools(s.Task, specs)
 	s.hooks = compileHooks(s.Task, s.tools)
-	if offered := func(t model.ToolSpec) bool { return t.Name == s.Force }; s.Force != "" && s.Force != "any" && !slices.ContainsFunc(s.Task.Tools, offered) {
+	if s.Force != model.ChoiceAny && !slices.ContainsFunc(s.Task.Tools, func(t model.ToolSpec) bool { return t.Name == s.Force }) {
 		s.Force = ""
 	}
 	s.Anchor = Anchor{}
 	return s
 }
 
-// replaceOutdated returns a reservation that was requested for the prompt before the change, and requests another one.
+// replaceOutdated returns a reservation that was requested for the prompt before a change, and requests another one.
 func replaceOutdated(s State) (State, []Effect) {
 	s, fx := settleAhead(s, Settle{Reservation: s.Reservation, Turn: s.Turn})
 	s.Open = false
@@ -120,11 +158,11 @@ func replaceOutdated(s State) (State, []Effect) {
 
 // describe is the change as observers see it, without the texts.
 func (f ContextSet) describe() event.ContextChanged {
-	c := event.ContextChanged{By: f.By, ToolsRemoved: f.Without}
+	c := event.ContextChanged{By: f.By, ToolsRemoved: f.RemoveTools}
 	for _, l := range f.Layers {
 		c.Layers = append(c.Layers, event.LayerChanged{Name: l.Name, Owner: l.Owner, Agent: l.Agent, Priority: l.Priority, Bytes: len(l.Text), Removed: l.Text == ""})
 	}
-	for _, t := range f.Tools {
+	for _, t := range f.AddTools {
 		c.ToolsAdded = append(c.ToolsAdded, t.Name)
 	}
 	return c

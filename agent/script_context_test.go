@@ -70,11 +70,11 @@ func parseContextSet(t *testing.T, d *datadriven.TestData) agent.ContextSet {
 	if arg, ok := d.Arg("add"); ok {
 		for _, v := range arg.Vals {
 			name, class, _ := strings.Cut(v, ":")
-			f.Tools = append(f.Tools, model.ToolSpec{Name: name, Class: model.Class(class), Schema: toolSchema(name)})
+			f.AddTools = append(f.AddTools, model.ToolSpec{Name: name, Class: model.Class(class), Schema: toolSchema(name)})
 		}
 	}
 	if arg, ok := d.Arg("without"); ok {
-		f.Without = arg.Vals
+		f.RemoveTools = arg.Vals
 	}
 	for line := range strings.Lines(d.Input) {
 		var l spec.Layer

@@ -95,7 +95,7 @@ func (p *scriptPlayer) playFact(t *testing.T, d *datadriven.TestData, f agent.Fa
 	p.n++
 	before := p.state
 	e := agent.Input{N: p.n, At: p.at, Activation: p.activation, Fact: f}
-	e.FromSupervisor, e.Damaged = fromSupervisor(f) || d.Cmd == "answer", d.HasArg("damaged")
+	e.FromSupervisor, e.Damaged = fromSupervisor(f) || d.Cmd == "answer" || d.HasArg("add") || d.HasArg("without"), d.HasArg("damaged")
 	after, stepped := p.verifyLog(agent.Step(before, e))
 	p.state = after
 	var b strings.Builder

@@ -92,7 +92,7 @@ type State struct {
 	Whole           bool // the current activation began with nothing in progress
 	Fork            fork
 	NextModel       *ModelSet   // takes the place of Task.Model before the next request; nil: none was set
-	NextContext     *ContextSet // changes Task before the next request; nil: nothing was set
+	NextContext     []ContextSet // change Task before the next request
 
 	Released bool  // the current activation has ended in order: nothing of it is in progress
 	Rested   bool  // … because there was nothing to do

@@ -98,7 +98,7 @@ func stepFact(s State, in Input) (State, []Effect) {
 	case ModelSet:
 		return handleModelSet(s, f), nil
 	case ContextSet:
-		return handleContextSet(s, f), nil
+		return handleContextSet(s, f, in.FromSupervisor), nil
 	case Released:
 		s.Released, s.Rested, s.RestDue = true, f.Rests, f.Due
 		return s, nil

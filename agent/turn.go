@@ -26,7 +26,7 @@ func handleSubmitted(s State, f Submitted) (State, []Effect) {
 	s = adoptHistory(s)
 	s.tools = compileTools(s.Task, f.Task.Tools)
 	s.hooks, s.permissions, s.AddedRules = compileHooks(s.Task, s.tools), compilePermissions(s.Task), s.Task.AddedRules
-	s = restoreJournal(s)
+	s = restoreJournal(adoptContext(s))
 	s.events.publish(entryEvents, event.KindAgentStarted, event.AgentStarted{Name: s.Task.Name, Parent: s.Task.Parent, Model: s.Task.Model.Name, Goal: s.Task.Goal,
 		Tools: len(s.Task.Tools), MaxTurn: s.Task.Limits.Turns, Recalled: s.Recalled})
 	s = s.appendMessage(firstMessage(f.Task))
@@ -89,7 +89,9 @@ func beginTurn(s State, transition spec.Transition) (State, []Effect) {
 // requestReservation requests the reservation of the next turn, or of the closing turn. If the agent's
 // allowance covers the attempt, the attempt takes its reservation from there, and nothing is requested.
 func requestReservation(s State, transition spec.Transition) (State, []Effect) {
-	s = adoptContext(adoptModel(s))
+	if s = adoptModel(s); mayChangeNow(s) {
+		s = adoptContext(s)
+	}
 	s.Phase, s.Transition, s.Purpose = Reserving, transition, ForTurn
 	s.Reservation++
 	request := s.attemptRequest()
@@ -153,7 +155,7 @@ func handleGranted(s State, f Granted) (State, []Effect) {
 	if s.NextModel != nil { //mutant:reservation-of-the-model-before
 		return replaceReservation(s)
 	}
-	if s.NextContext != nil && s.Purpose == ForTurn && !f.Closing && s.ClosingReason == "" { //mutant:outdated-reservation-used
+	if s.Purpose == ForTurn && !f.Closing && mayChangeNow(s) { //mutant:outdated-reservation-used
 		return replaceOutdated(s)
 	}
 	if len(s.Drift.blocking(&s.Task)) > 0 { //mutant:reservation-used-before-the-answer
@@ -216,6 +218,9 @@ func handleDenied(s State, f Denied) (State, []Effect) {
 	}
 	if s.NextModel != nil { // it was denied to the model before
 		return anotherAttempt(adoptModel(s))
+	}
+	if s.Purpose == ForTurn && mayChangeNow(s) { // it was denied to the prompt before
+		return requestReservation(s, s.Transition)
 	}
 	if s.Purpose == ForSummary {
 		return compactWithoutModel(s)

@@ -17,11 +17,11 @@ type ContextSet struct {
 	Agent spec.ID `msgpack:"a,omitempty"` // "": the agent that has the conversation of the run
 	// Layers need no agent and no owner: they are Agent's, and By's if they name none.
 	Layers []spec.Layer `msgpack:"l,omitempty"`
-	// Tools are offered to Agent alone. Agents below it cannot have them, so rights are never passed on after the start.
-	Tools   []model.ToolSpec  `msgpack:"t,omitempty"`
-	Without []string          `msgpack:"w,omitempty"`
-	Hashes  map[string]string `msgpack:"x,omitempty"` // versions of Tools
-	By      string            `msgpack:"b,omitempty"`
+	// AddTools are offered to Agent alone. Agents below it cannot have them: rights are never passed on after the start.
+	AddTools    []model.ToolSpec  `msgpack:"t,omitempty"`
+	RemoveTools []string          `msgpack:"w,omitempty"`
+	Hashes      map[string]string `msgpack:"x,omitempty"` // versions of AddTools
+	By          string            `msgpack:"b,omitempty"`
 }
 
 // Kind is the fact's word in logs.
@@ -32,36 +32,49 @@ func (ContextSet) Kind() string { return "context_set" }
 func applyContext(s State, f ContextSet) (State, []Effect) {
 	m, why := contextTarget(s, f)
 	if why != "" {
-		return s.publishEvent(event.KindWarningRaised, event.Warning{What: "the context of " + cmp.Or(string(f.Agent), "the run") + " was not changed", Why: why, Live: s.Live}), nil
+		return warnContext(s, f, why), nil
 	}
 	own := slices.Clone(f.Layers)
 	for i := range own {
 		own[i].Agent, own[i].Owner = m.ID, cmp.Or(own[i].Owner, f.By)
 	}
-	inherited := passedOn(m.layers, own)
-	m.layers = spec.WithLayers(m.layers, own)
-	s = s.put(withoutRights(m, f.Without))
-	change := agent.ContextSet{Layers: own, Tools: f.Tools, Without: f.Without, Hashes: f.Hashes, By: f.By}
-	change.Commands, change.Servers = s.Run.providersOf(f.Tools)
-	fx := []Effect{Tell{To: m.ID, Fact: change}}
-	passed := agent.ContextSet{Layers: inherited, Without: f.Without, By: f.By} //mutant:layers-stay-above
-	if len(passed.Layers) == 0 && len(passed.Without) == 0 {
-		return s, fx
+	below := passedOn(m.layers, own)
+	m.layers = spec.WithLayers(m.layers, below)
+	for _, t := range f.AddTools {
+		m.added = append(slices.Clip(m.added), t.Name)
+	}
+	s = s.put(withoutRights(m, f.RemoveTools))
+	change := agent.ContextSet{Layers: own, AddTools: f.AddTools, RemoveTools: f.RemoveTools, Hashes: f.Hashes, By: f.By}
+	change.Commands, change.Servers = s.Run.providersOf(f.AddTools)
+	s, fx := passContext(s, m, agent.ContextSet{Layers: below, RemoveTools: f.RemoveTools, By: f.By}) //mutant:layers-stay-above
+	return s, append([]Effect{Tell{To: m.ID, Fact: change}}, fx...)
+}
+
+// passContext passes a change on to the agents below a member. An agent whose layers would be too many keeps those that it has.
+func passContext(s State, m Member, passed agent.ContextSet) (State, []Effect) {
+	if len(passed.Layers) == 0 && len(passed.RemoveTools) == 0 {
+		return s, nil
 	}
 	var below []Member
 	s.members.eachBelow(m.ID, func(c Member) { below = append(below, c) })
+	var fx []Effect
 	for _, c := range below {
-		layers := spec.WithLayers(c.layers, passed.Layers)
-		if spec.CheckLayers(layers) != nil { // it keeps those that it has
-			layers = c.layers
+		fact := passed
+		if layers := spec.WithLayers(c.layers, passed.Layers); spec.CheckLayers(layers) == nil {
+			c.layers = layers
+		} else {
+			fact.Layers = nil
 		}
-		c.layers = layers
-		s = s.put(withoutRights(c, f.Without)) //mutant:removed-tool-stays-below
-		if !c.Done {
-			fx = append(fx, Tell{To: c.ID, Fact: passed})
+		s = s.put(withoutRights(c, passed.RemoveTools)) //mutant:removed-tool-stays-below
+		if !c.Done && len(fact.Layers)+len(fact.RemoveTools) > 0 {
+			fx = append(fx, Tell{To: c.ID, Fact: fact})
 		}
 	}
 	return s, fx
+}
+
+func warnContext(s State, f ContextSet, why string) State {
+	return s.publishEvent(event.KindWarningRaised, event.Warning{What: "the context of " + cmp.Or(string(f.Agent), "the run") + " was not changed", Why: why, Live: s.Live})
 }
 
 // CheckContext says why a change cannot be made; "": it can.
@@ -78,7 +91,7 @@ func contextTarget(s State, f ContextSet) (m Member, why string) {
 	}
 	switch {
 	case !ok:
-		return m, fmt.Sprintf("there is no agent %.64q", f.Agent)
+		return m, fmt.Sprintf("there is no agent %.64q", cmp.Or(f.Agent, spec.Root))
 	case s.Cancel != nil || s.Phase != Live || m.Done || m.Stopping:
 		return m, whyEnding(s, m)
 	}
@@ -90,7 +103,16 @@ func contextTarget(s State, f ContextSet) (m Member, why string) {
 	if err := spec.CheckLayers(spec.WithLayers(m.layers, f.Layers)); err != nil {
 		return m, err.Error()
 	}
-	for _, t := range f.Tools {
+	for _, name := range f.RemoveTools {
+		known := func(t model.ToolSpec) bool { return t.Name == name }
+		switch {
+		case slices.ContainsFunc(f.AddTools, known):
+			return m, fmt.Sprintf("%.80q is added and removed at once", name)
+		case !slices.ContainsFunc(s.Run.Tools, known) && !slices.Contains(m.added, name):
+			return m, fmt.Sprintf("%.80q is no tool of %s (%s)", name, m.ID, m.Name)
+		}
+	}
+	for _, t := range f.AddTools {
 		if why := whyNotAdded(s, m, t.Name); why != "" { //mutant:tool-beyond-the-parent
 			return m, why
 		}
@@ -111,7 +133,8 @@ func whyNotAdded(s State, m Member, tool string) string {
 
 // withoutRights returns a member that has lost the rights to tools: its later children cannot have them.
 func withoutRights(m Member, tools []string) Member {
-	m.Rights = slices.DeleteFunc(slices.Clone(m.Rights), func(name string) bool { return slices.Contains(tools, name) })
+	gone := func(name string) bool { return slices.Contains(tools, name) }
+	m.Rights, m.added = slices.DeleteFunc(slices.Clone(m.Rights), gone), slices.DeleteFunc(slices.Clone(m.added), gone)
 	return m
 }
 

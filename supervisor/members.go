@@ -201,7 +201,7 @@ func newChild(o Opened, parent Member, def Definition, f agent.Delegate) Member 
 		m.Depth, m.Handoffs = parent.Depth, parent.Handoffs+1
 	}
 	m.Rights, m.Deny = o.grantTools(parent.Rights, parent.Deny, def)
-	m.layers = passedOn(nil, parent.layers)
+	m.layers = parent.layers
 	return m
 }
 

@@ -237,8 +237,9 @@ type Member struct {
 	hooks, binding []spec.Hook
 	// permissions are those of its task: they bind its children, too.
 	permissions []spec.Permissions
-	// layers are the parts of its system prompt that were set in this run, with those that it inherits.
+	// layers are the parts of its system prompt that it inherits, and those that it passes on.
 	layers []spec.Layer
+	added  []string // tools that it was given while it lived
 }
 
 // IsParked reports whether the run waits for people alone: a member is parked, and

@@ -20,11 +20,11 @@ func parseContext(t *testing.T, d *datadriven.TestData) supervisor.ContextSet {
 	f := supervisor.ContextSet{Agent: spec.ID(argValue(t, d, "of")), By: argValue(t, d, "by")}
 	if arg, ok := d.Arg("add"); ok {
 		for _, name := range arg.Vals {
-			f.Tools = append(f.Tools, model.ToolSpec{Name: name, Class: model.Read})
+			f.AddTools = append(f.AddTools, model.ToolSpec{Name: name, Class: model.Read})
 		}
 	}
 	if arg, ok := d.Arg("without"); ok {
-		f.Without = arg.Vals
+		f.RemoveTools = arg.Vals
 	}
 	for line := range strings.Lines(d.Input) {
 		name, text, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -36,10 +36,10 @@ func parseContext(t *testing.T, d *datadriven.TestData) supervisor.ContextSet {
 
 func printContext(f agent.ContextSet) string {
 	out := "context-set" + printLayers(f.Layers)
-	for _, t := range f.Tools {
+	for _, t := range f.AddTools {
 		out += " +" + t.Name
 	}
-	for _, name := range f.Without {
+	for _, name := range f.RemoveTools {
 		out += " -" + name
 	}
 	return out

@@ -15,14 +15,14 @@ import (
 type Layer struct {
 	Name     string `msgpack:"n" json:"name"`
 	Text     string `msgpack:"t,omitempty" json:"text"`
-	Priority int    `msgpack:"p,omitempty" json:"priority"` // 1 to 1000; 0: 50, or that of the part whose place it takes
+	Priority int    `msgpack:"p,omitempty" json:"priority"` // 1 to 1000; 0: 50, of system 10 and of context 100
 	// Owner is who set it.
 	Owner string `msgpack:"o,omitempty" json:"owner,omitempty"`
 	// Agent is the agent that it was set for.
 	Agent ID `msgpack:"a,omitempty" json:"agent,omitempty"`
 	// Below: agents below that agent inherit it.
 	Below bool `msgpack:"b,omitempty" json:"below,omitempty"`
-	// Merge sends it after the earlier layer of its name, instead of in its place.
+	// Merge sends it beside the earlier layer of its name, instead of in its place: after it, unless its priority is lower.
 	Merge bool `msgpack:"m,omitempty" json:"merge,omitempty"`
 }
 
@@ -45,15 +45,18 @@ const (
 	layersMax      = 32       // of one agent, with those that it inherits
 	layersBytesMax = 32 << 10 // of their texts
 	layerNameMax   = 64
+	layerOwnerMax  = 200 // bytes
 )
 
 // Validate reports what is wrong with a layer.
 func (l Layer) Validate() error {
 	switch {
-	case l.Name == "" || len(l.Name) > layerNameMax || strings.ContainsFunc(l.Name, isNoNameRune):
+	case l.Name == "" || len(l.Name) > layerNameMax || strings.ContainsFunc(l.Name, isForbiddenInName):
 		return fmt.Errorf("layer %.80q: a name has 1 to %d letters, digits, '.', '_' and '-'", l.Name, layerNameMax)
 	case l.Priority < 0 || l.Priority > 1000:
 		return fmt.Errorf("layer %s: its priority is %d, and may be 0 to 1000", l.Name, l.Priority)
+	case len(l.Owner) > layerOwnerMax:
+		return fmt.Errorf("layer %s: its owner has %d bytes, and may have %d", l.Name, len(l.Owner), layerOwnerMax)
 	case len(l.Text) > layersBytesMax:
 		return fmt.Errorf("layer %s: its text has %d bytes, and may have %d", l.Name, len(l.Text), layersBytesMax)
 	case l.Below && (l.Name == systemLayer || l.Name == contextLayer):
@@ -62,7 +65,7 @@ func (l Layer) Validate() error {
 	return nil
 }
 
-func isNoNameRune(r rune) bool {
+func isForbiddenInName(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
 }
 
@@ -92,7 +95,7 @@ func CheckLayers(layers []Layer) error {
 		size += len(l.Text)
 	}
 	if len(layers) > layersMax || size > layersBytesMax {
-		return fmt.Errorf("an agent may have %d layers of together %d bytes: these are %d layers of %d bytes", layersMax, layersBytesMax, len(layers), size)
+		return fmt.Errorf("an agent may have %d layers of together %d bytes: these are %d layers of %d bytes; remove one, or shorten it", layersMax, layersBytesMax, len(layers), size)
 	}
 	return nil
 }

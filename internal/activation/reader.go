@@ -293,6 +293,9 @@ func (l *LogReader) readOwn(e mailbox.Entry, out *Read) []OutboxMessage {
 var ownKinds = map[string]bool{"replied": true, "barred": true, "admitted": true, "failed": true, "started": true, "returned": true, "woke": true,
 	"hooked": true, "resumed": true, "released": true, "checkpoint": true, "closed": true}
 
+// Requests is how many requests of clients were read. After RequestsMax of them, further ones have no effect.
+func (l *LogReader) Requests() int { return len(l.requests) }
+
 // readCommands reads the requests of a client, each request once.
 func (l *LogReader) readCommands(e mailbox.Entry, out *Read) []OutboxMessage {
 	var messages []OutboxMessage

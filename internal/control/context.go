@@ -9,7 +9,9 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -21,8 +23,11 @@ type toolFinder func(o supervisor.Opened, names []string) (tools []model.ToolSpe
 // contextByMax bounds the name of who changes a context, in bytes.
 const contextByMax = 200
 
-// layersAtOnce bounds the tools that one request adds, and half of its layers.
-const layersAtOnce = 32
+// Bounds of one request.
+const (
+	layersAtOnce = 64
+	toolsAtOnce  = 64
+)
 
 const contextHint = "`troupe context RUN` shows the layers and tools; see docs/context.md"
 
@@ -39,8 +44,8 @@ func (c *commander) changeContext(ctx context.Context, r client.ContextRequest) 
 	if len(r.By) > contextByMax {
 		return nil, badContext("by has %d bytes, at most %d are allowed", len(r.By), contextByMax)
 	}
-	if len(r.Layers) > 2*layersAtOnce || len(r.AddTools) > layersAtOnce {
-		return nil, badContext("%d layers and %d tools are set at once, at most %d and %d may be", len(r.Layers), len(r.AddTools), 2*layersAtOnce, layersAtOnce)
+	if tools := slices.Concat(r.AddTools, r.RemoveTools); len(r.Layers) > layersAtOnce || len(tools) > toolsAtOnce {
+		return nil, badContext("%d layers and %d tools are changed at once, at most %d and %d may be", len(r.Layers), len(tools), layersAtOnce, toolsAtOnce)
 	}
 	l, err := c.lookAtRun(ctx, r.RunID, r.Request)
 	if err != nil {
@@ -53,15 +58,16 @@ func (c *commander) changeContext(ctx context.Context, r client.ContextRequest) 
 	if err != nil {
 		return nil, err
 	}
-	f := supervisor.ContextSet{Agent: spec.ID(r.Agent), Layers: r.Layers, Without: r.RemoveTools, By: r.By}
-	if err := c.checkRemoved(full.state.Run, r.RemoveTools); err != nil {
+	if err := checkRequestsLeft(mailbox.At(r.RunID, mailbox.Super), full.requests); err != nil {
 		return nil, err
 	}
+	f := supervisor.ContextSet{Agent: spec.ID(r.Agent), Layers: r.Layers, RemoveTools: r.RemoveTools, By: r.By}
 	if len(r.AddTools) > 0 {
 		if c.cfg.FindTools == nil {
 			return nil, badContext("this node adds no tools")
 		}
-		if f.Tools, f.Hashes, err = c.cfg.FindTools(full.state.Run, r.AddTools); err != nil {
+		slices.Sort(r.AddTools)
+		if f.AddTools, f.Hashes, err = c.cfg.FindTools(full.state.Run, slices.Compact(r.AddTools)); err != nil {
 			return nil, err
 		}
 	}
@@ -91,33 +97,56 @@ func (c *commander) appendContext(ctx context.Context, l runView, request string
 			own.Layers = append(own.Layers, layer)
 		}
 	}
+	if err := c.checkOwnLayers(ctx, l, m, own.Layers); err != nil {
+		return nil, err
+	}
 	if len(own.Layers) > 0 {
 		if _, err := c.appendToViewed(ctx, l, request, m.ID, "", own.Kind(), own); err != nil {
 			return nil, err
 		}
 	}
-	if f.Layers = below; len(below)+len(f.Tools)+len(f.Without) == 0 {
+	if f.Layers = below; len(below)+len(f.AddTools)+len(f.RemoveTools) == 0 {
 		return struct{}{}, nil
 	}
 	return c.appendToViewed(ctx, l, request, "", m.ID, f.Kind(), f)
 }
 
-// removedMax bounds the tools that one request takes away.
-const removedMax = 64
-
-// checkRemoved refuses names that are no tool of the run, and none that may have been added to it.
-func (c *commander) checkRemoved(o supervisor.Opened, tools []string) error {
-	if len(tools) > removedMax {
-		return badContext("%d tools are removed at once, at most %d may be", len(tools), removedMax)
-	}
-	further := slices.DeleteFunc(slices.Clone(tools), func(name string) bool {
-		return slices.ContainsFunc(o.Tools, func(t model.ToolSpec) bool { return t.Name == name })
-	})
-	if len(further) == 0 || c.cfg.FindTools == nil {
+// checkOwnLayers refuses layers that the agent cannot have beside those that it has, and the removal of one that it lacks.
+func (c *commander) checkOwnLayers(ctx context.Context, l runView, m supervisor.Member, layers []spec.Layer) error {
+	if len(layers) == 0 || l.state() == client.RunFinished {
 		return nil
 	}
-	_, _, err := c.cfg.FindTools(o, further)
-	return err
+	at := mailbox.At(l.row.RunID, string(m.ID)).In(m.NodePool)
+	machine := &activation.Agent{Addr: at}
+	log, err := replay(ctx, c.cfg.Post, at, machine, nil)
+	if err != nil {
+		return err
+	}
+	if err := checkRequestsLeft(at, log.Requests()); err != nil {
+		return err
+	}
+	has := agent.NextTask(machine.State).Layers
+	for _, layer := range layers {
+		if same := func(o spec.Layer) bool { return o.Name == layer.Name && o.Agent == m.ID }; layer.Text == "" && !slices.ContainsFunc(has, same) {
+			return badContext("%s has no layer %q of its own", m.ID, layer.Name)
+		}
+	}
+	if err := spec.CheckLayers(spec.WithLayers(has, layers)); err != nil {
+		return badContext("%v", err)
+	}
+	return nil
+}
+
+// contextRequestsMax is how many requests a log may hold before it takes no further change of a context. The rest is for answers,
+// cancels and limits.
+const contextRequestsMax = activation.RequestsMax / 2
+
+func checkRequestsLeft(at mailbox.Address, requests int) error {
+	if requests < contextRequestsMax {
+		return nil
+	}
+	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the log of %s holds %d requests of clients, and the room for %d more is for answers and cancels", at, requests, activation.RequestsMax-contextRequestsMax),
+		Hint: "change several layers by one request, or compute the prompt by a hook: docs/hooks.md"}
 }
 
 func badContext(format string, args ...any) error {
@@ -154,11 +183,8 @@ func (c *commander) readContext(ctx context.Context, r client.ContextRequest) (a
 
 // agentContext is the context of an agent with the change that waits for its next request.
 func agentContext(s agent.State) client.AgentContext {
-	t := s.Task
-	if s.NextContext != nil {
-		t = s.NextContext.Apply(t)
-	}
-	a := client.AgentContext{Agent: t.ID, Name: t.Name, Layers: t.PromptLayers(), Tools: []string{}, Waiting: s.NextContext != nil}
+	t := agent.NextTask(s)
+	a := client.AgentContext{Agent: t.ID, Name: t.Name, Layers: t.PromptLayers(), Tools: []string{}, Waiting: len(s.NextContext) > 0}
 	for _, tool := range t.Tools {
 		a.Tools = append(a.Tools, tool.Name)
 	}

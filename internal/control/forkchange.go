@@ -61,6 +61,9 @@ func newForkChanges(r client.RunRequest, p forkPoint, original *recorded.Run, at
 func (w forkChanges) checkIsRead() error {
 	caller, _ := w.original.Super.Member(spec.ID(w.point.agent))
 	holder := supervisor.HolderOf(w.original.Super, caller)
+	if s := w.original.Agents[caller.ID]; len(w.request.Layers) > 0 && s.Phase == agent.Done {
+		return badFile("fork it at an earlier turn", "%s: %s has ended and makes no request that would hold the layers", w.point, caller.ID)
+	}
 	if w.request.Prompt == "" && len(w.request.Layers) == 0 || holder.ID == caller.ID {
 		return nil
 	}
@@ -253,7 +256,8 @@ func (w forkChanges) marks(logs *forkedLogs) (entries []mailbox.Message, err err
 	if w.model != nil {
 		add(super, "model", *w.model)
 	}
-	if below := w.layers(); slices.ContainsFunc(below, func(l spec.Layer) bool { return l.Below }) { // the agents below get them from the supervisor
+	below := slices.DeleteFunc(w.layers(), func(l spec.Layer) bool { return !l.Below })
+	if len(below) > 0 { // the agents below get them from the supervisor
 		add(super, "context", supervisor.ContextSet{Agent: spec.ID(w.point.agent), Layers: below, By: byFork})
 	}
 	w.original.Super.Members(func(m supervisor.Member) {

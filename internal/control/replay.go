@@ -42,9 +42,10 @@ func ReplaySupervisor(ctx context.Context, post mailbox.Store, run string) (supe
 
 // supervisorReplay is what a replay of a supervisor's log has found.
 type supervisorReplay struct {
-	state  supervisor.State
-	damage string // of the log, if there is any
-	place  uint64 // of the last entry
+	state    supervisor.State
+	damage   string // of the log, if there is any
+	place    uint64 // of the last entry
+	requests int    // of clients
 }
 
 func replaySupervisorLog(ctx context.Context, post mailbox.Store, run string) (r supervisorReplay, err error) {
@@ -57,7 +58,7 @@ func replaySupervisorLog(ctx context.Context, post mailbox.Store, run string) (r
 	if err != nil {
 		return supervisorReplay{}, err
 	}
-	r.state, r.damage = m.State, l.Damage
+	r.state, r.damage, r.requests = m.State, l.Damage, l.Requests()
 	return r, nil
 }
 

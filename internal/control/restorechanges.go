@@ -34,7 +34,7 @@ func (c *opener) checkChanges(opened supervisor.Opened, named client.RunRequest,
 			continue
 		}
 		for _, item := range e.Items {
-			if err := c.checkContextSet(opened, named, item); err != nil {
+			if err := c.checkContextSet(opened, named, e, m.To, item); err != nil {
 				return err
 			}
 			if e.From != "" || m.To.Agent() != mailbox.Super {
@@ -48,16 +48,20 @@ func (c *opener) checkChanges(opened supervisor.Opened, named client.RunRequest,
 	return nil
 }
 
-// checkContextSet refuses tools that were added to an agent, if a new run could not have them here. It reads the changes in the logs
-// of agents, too: a supervisor passes them on, and a fork begins with one.
-func (c *opener) checkContextSet(opened supervisor.Opened, named client.RunRequest, item mailbox.Item) error {
-	var f struct {
-		Tools []model.ToolSpec `msgpack:"t"` // of agent.ContextSet and of supervisor.ContextSet
-	}
-	if item.Kind != (agent.ContextSet{}).Kind() || mailbox.Unmarshal(item.Body, &f) != nil || len(f.Tools) == 0 {
+// checkContextSet refuses tools that were added to an agent, if no client could add them here. It reads the changes in the logs
+// of agents, too: a supervisor passes them on. A client puts only layers there.
+func (c *opener) checkContextSet(opened supervisor.Opened, named client.RunRequest, e mailbox.Entry, at mailbox.Address, item mailbox.Item) error {
+	var f agent.ContextSet // supervisor.ContextSet has tools in the same field
+	if item.Kind != f.Kind() || mailbox.Unmarshal(item.Body, &f) != nil {
 		return nil
 	}
-	return c.cfg.CheckRestoredChange(opened, named, RecordedChange{Tools: f.Tools})
+	if e.From == "" && at.Agent() != mailbox.Super && len(f.AddTools)+len(f.Commands)+len(f.Servers)+len(f.RemoveTools) > 0 {
+		return badFile(dumpHint, "the log of %s changes its tools, and no client can do that", at)
+	}
+	if len(f.AddTools) == 0 {
+		return nil
+	}
+	return c.cfg.CheckRestoredChange(opened, named, RecordedChange{Tools: f.AddTools})
 }
 
 func (c *opener) checkChange(opened supervisor.Opened, named client.RunRequest, item mailbox.Item) error {

@@ -146,7 +146,7 @@ func TestAttackRestoredRunAddsATool(t *testing.T) {
 		"is a tool of the loop":   {Name: "delegate", Class: model.Read, Schema: `{"type":"object"}`},
 		"which is another one he": {Name: "read_file", Class: model.Effect, Schema: `{"type":"object"}`},
 	} {
-		fact := supervisor.ContextSet{Tools: []model.ToolSpec{added}, By: "ann"}
+		fact := supervisor.ContextSet{AddTools: []model.ToolSpec{added}, By: "ann"}
 		body, err := mailbox.Marshal(fact)
 		if err != nil {
 			t.Fatal(err)

@@ -90,6 +90,9 @@ func (b *Builder) MakeSet(t spec.Task) (*tool.Set, error) {
 	env := b.envOf(t)
 	for _, c := range t.Commands {
 		i := slices.IndexFunc(t.Tools, func(s model.ToolSpec) bool { return s.Name == c.Name })
+		if i < 0 {
+			continue // the agent has lost the tool
+		}
 		toolSpec := t.Tools[i]
 		cmd, err := tool.Command(tool.CommandConfig{Name: toolSpec.Name, Description: toolSpec.Description, Command: c.Line,
 			Class: toolSpec.Class, Schema: toolSpec.Schema, Dir: t.Workspace, Exact: true, Env: env})

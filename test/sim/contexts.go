@@ -36,9 +36,12 @@ func (in *injector) changeContext() {
 		text = ""
 	}
 	layer := spec.Layer{Name: oneOf(in.dice, "tone", "style"), Text: text, Priority: oneOf(in.dice, 0, 20, 200), Agent: id}
-	if in.percent(50) {
+	if to := in.population.byAddr[mailbox.At(runName, string(id))]; in.percent(50) {
+		if to == nil || to.shadow.agent == nil || to.shadow.agent.State.Phase == "" {
+			return // its task is on the way
+		}
 		own := agent.ContextSet{Layers: []spec.Layer{layer}, By: "user"}
-		in.store.appendCommand(in.population.findActor(mailbox.At(runName, string(id))), own.Kind(), own)
+		in.store.appendCommand(to, own.Kind(), own)
 		return
 	}
 	layer.Name = oneOf(in.dice, "house", "rules") + "-" + itoa(len(id.Above())) // agents above have other names
@@ -46,9 +49,9 @@ func (in *injector) changeContext() {
 	f := supervisor.ContextSet{Agent: id, Layers: []spec.Layer{layer}, By: "user"}
 	tools := st.Run.Tools
 	if tool := tools[in.IntN(len(tools))]; in.percent(15) {
-		f.Without = []string{tool.Name}
+		f.RemoveTools = []string{tool.Name}
 	} else if in.percent(15) {
-		f.Tools = append(f.Tools, tool)
+		f.AddTools = append(f.AddTools, tool)
 	}
 	in.store.appendCommand(super, f.Kind(), f)
 }

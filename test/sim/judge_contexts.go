@@ -33,6 +33,8 @@ func (j *contextJudge) noteFact(before *agent.State, f activation.Fact) {
 	switch {
 	case f.Kind == (agent.Submitted{}).Kind() && before.Phase == "":
 		j.apply(decodeFact[agent.Submitted](j.population, f).Task.Layers)
+	case f.Kind == (agent.Granted{}).Kind() && j.isOn(faultContexts):
+		j.reservation, j.sent = decodeFact[agent.Granted](j.population, f).Reservation, maps.Clone(j.layers)
 	case f.Kind == (agent.ContextSet{}).Kind() && before.Phase != agent.Done:
 		j.reach.hit(placeContextSet)
 		if before.Phase == agent.Reserving || before.Phase == agent.Thinking {
@@ -57,9 +59,9 @@ func (j *contextJudge) apply(layers []spec.Layer) {
 }
 
 // checkRequest checks the system prompt of a request. A request that is sent again under its reservation stays as it was, and so does
-// a closing turn.
+// a closing turn. Hooks may compute the prompt of a turn from what it was before.
 func (j *contextJudge) checkRequest(after *agent.State, e agent.CallModel) {
-	if after.Purpose != agent.ForTurn || after.ClosingReason != "" || len(j.seen) == 0 {
+	if after.Purpose != agent.ForTurn || after.ClosingReason != "" || len(j.seen) == 0 || len(hooksAt(after, spec.HookContext, "")) > 0 {
 		return
 	}
 	if e.Reservation != j.reservation {
@@ -97,7 +99,7 @@ func (j *runContextJudge) noteFact(before *supervisor.State, f activation.Fact, 
 	}
 	set := decodeFact[supervisor.ContextSet](j.population, f)
 	m, ok := before.Member(set.Agent)
-	if !ok || m.Done || m.Stopping || slices.ContainsFunc(set.Tools, func(t model.ToolSpec) bool { return mayNotAdd(before, m, t.Name) }) {
+	if !ok || m.Done || m.Stopping || slices.ContainsFunc(set.AddTools, func(t model.ToolSpec) bool { return mayNotAdd(before, m, t.Name) }) {
 		j.checkNobodyTold(out)
 		return
 	}
@@ -110,7 +112,7 @@ func (j *runContextJudge) noteFact(before *supervisor.State, f activation.Fact, 
 			j.layers[key] = l.Text
 		}
 	}
-	j.removed[m.ID] = append(j.removed[m.ID], set.Without...)
+	j.removed[m.ID] = append(j.removed[m.ID], set.RemoveTools...)
 	told := map[spec.ID]bool{}
 	for _, t := range out.Messages {
 		if t.Kind == (agent.ContextSet{}).Kind() {
@@ -118,7 +120,7 @@ func (j *runContextJudge) noteFact(before *supervisor.State, f activation.Fact, 
 		}
 	}
 	before.Members(func(c supervisor.Member) {
-		below := slices.Contains(c.ID.Above(), m.ID) && (inherited || len(set.Without) > 0)
+		below := slices.Contains(c.ID.Above(), m.ID) && (inherited || len(set.RemoveTools) > 0)
 		if want := !c.Done && (c.ID == m.ID || below); want != told[c.ID] {
 			j.population.fail("a change of the context of %s: %s is told %v", m.ID, c.ID, told[c.ID])
 		}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,6 +25,7 @@ type promptJudge struct {
 	said               string          // the model of the last turn
 	sent               []model.Message // the last prompt of a turn, and its system prompt
 	head               string
+	layers             map[layerKey]string // in that prompt
 	fold               agent.Fold
 }
 
@@ -55,6 +57,9 @@ func (j *promptJudge) checkRequest(after *agent.State, e agent.CallModel) {
 	}
 	j.checkPinned(after, e.Request)
 	j.checkForcedTool(e.Request)
+	if sent := a.shadow.judge.contexts.sent; !maps.Equal(sent, j.layers) || j.isOn(faultContexts) && after.ClosingReason != "" { // the prompt was changed, or is that of an earlier change
+		j.layers, j.sent = sent, nil
+	}
 	head := e.Request.System + "\x00" + e.Request.Dynamic
 	if j.sent != nil && j.fold == after.Fold && (head != j.head || !isContinuation(j.sent, e.Request.Messages)) {
 		j.fail("%s sends another beginning than in the turn before, and nothing was compacted", a.id)

@@ -48,7 +48,7 @@ those that live and those that begin later. A removed tool is removed from them,
   troupe context last --agent root-1-0 --remove-tool shell`,
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			r, err := f.request()
+			r, err := f.request(cs.Console.Getenv)
 			if err != nil {
 				return err
 			}
@@ -79,7 +79,7 @@ those that live and those that begin later. A removed tool is removed from them,
 }
 
 // request makes the request of the flags, without its run.
-func (f contextFlags) request() (client.ContextRequest, error) {
+func (f contextFlags) request(getenv func(string) string) (client.ContextRequest, error) {
 	r := client.ContextRequest{Agent: f.agent, AddTools: f.add, RemoveTools: f.without}
 	layers, err := request.ParseLayers(f.layers)
 	if err != nil {
@@ -99,6 +99,9 @@ func (f contextFlags) request() (client.ContextRequest, error) {
 	}
 	if r.Changes() {
 		r.By = request.UserName()
+	}
+	if r.Changes() && (getenv("TROUPE_CALL") != "" || getenv("TROUPE_HOOK") != "") {
+		return r, exit.UsageError("a person does it, in a terminal of their own", "an agent cannot change what agents are told and may call: this is a tool or a hook of a run")
 	}
 	if len(f.layers) == 0 && (f.priority != 0 || f.below || f.merge) {
 		return r, exit.UsageError("name a layer: --layer NAME=TEXT", "--priority, --below and --merge say how a layer is sent, and none is set")
