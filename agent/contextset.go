@@ -76,7 +76,7 @@ func handleContextSet(s State, f ContextSet, bySupervisor bool) State {
 	if s.Phase == Done {
 		return s
 	}
-	if !bySupervisor { //mutant:client-adds-tools
+	if !bySupervisor {
 		f = ContextSet{Layers: f.Layers, By: f.By}
 	}
 	why := ""
