@@ -191,17 +191,6 @@ func newModelCall(s State) CallModel {
 	}}
 }
 
-// replySchema is the schema that this turn's reply must fit if it is the answer; "" if
-// there is none. A closing turn reports the findings so far, which need not fit; a
-// turn that is forced to call cannot answer; a turn that continues a cut reply has
-// only the rest; and an answer about obstacles begins with a mark.
-func (s State) replySchema() string {
-	if s.ClosingReason != "" || s.Force != "" || s.Cuts > 0 || s.Goal.Asked > 0 && len(s.Obstacles) > 0 {
-		return ""
-	}
-	return s.Task.LoopOptions.Require.Schema
-}
-
 // handleDenied ends the loop with a partial result, without another call. Exceptions: a denied summary continues
 // without a model, and an unpriced fallback is skipped.
 func handleDenied(s State, f Denied) (State, []Effect) {

@@ -1,9 +1,13 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -47,7 +51,7 @@ func (in *injector) changeContext() {
 	layer.Name = oneOf(in.dice, "house", "rules") + "-" + itoa(len(id.Above())) // agents above have other names
 	layer.Below = in.percent(80)
 	f := supervisor.ContextSet{Agent: id, Layers: []spec.Layer{layer}, By: "user"}
-	tools := st.Run.Tools
+	tools := slices.DeleteFunc(slices.Clone(st.Run.Tools), func(t model.ToolSpec) bool { return slices.Contains(toolset.LoopTools, t.Name) })
 	if tool := tools[in.IntN(len(tools))]; in.percent(15) {
 		f.RemoveTools = []string{tool.Name}
 	} else if in.percent(15) {

@@ -73,7 +73,7 @@ func (cov *coverage) noteSupervisorStep(before, after *supervisor.State, f activ
 }
 
 // refusals distinguishes the rules by which a child is refused, by their texts.
-// "this agent may not hand off" is not among them: an agent without the right
+// "this agent may not delegate" and "this agent may not hand off" are not among them: an agent without the right
 // is not offered the tool, so no simulated run reaches that rule.
 var refusals = []struct {
 	words string
@@ -89,7 +89,6 @@ var refusals = []struct {
 	{"a provider billed", placeRefusedOverrun},
 	{"budget is frozen", placeRefusedFrozen},
 	{"schema of its own", placeRefusedSchema},
-	{"this agent may not delegate", placeContextPassedOn}, // the tool was taken away
 }
 
 func (cov *coverage) noteRefused(t activation.OutboxMessage) {
