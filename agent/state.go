@@ -91,7 +91,7 @@ type State struct {
 	LogVerification logVerification
 	Whole           bool // the current activation began with nothing in progress
 	Fork            fork
-	NextModel       *ModelSet   // takes the place of Task.Model before the next request; nil: none was set
+	NextModel       *ModelSet    // takes the place of Task.Model before the next request; nil: none was set
 	NextContext     []ContextSet // change Task before the next request
 
 	Released bool  // the current activation has ended in order: nothing of it is in progress
