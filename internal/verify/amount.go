@@ -26,3 +26,17 @@ func (a Amount) beyond(limit Amount) Amount {
 	}
 	return over
 }
+
+// ofKinds is the part of an amount whose kinds occur in another one: tokens, money, calls.
+func (a Amount) ofKinds(b Amount) Amount {
+	if b.Tokens == 0 {
+		a.Tokens = 0
+	}
+	if b.Nano == 0 {
+		a.Nano = 0
+	}
+	if b.Calls == 0 {
+		a.Calls = 0
+	}
+	return a
+}

@@ -323,7 +323,7 @@ func (b *ledger) grant(g grantOf) {
 		a.ahead, a.aheadOf = g.Allowance.Room, g.Reservation
 		b.held = b.held.plus(a.ahead)
 	}
-	b.checkLimits(g, a)
+	b.checkLimits(g, a, take.plus(a.ahead))
 }
 
 // checkGranted checks a grant against its request, and against what leaves closing turns only.
@@ -354,11 +354,12 @@ func (b *ledger) checkGranted(g grantOf, r request) {
 	}
 }
 
-// checkLimits checks the sums after a grant.
-func (b *ledger) checkLimits(g grantOf, a *agentLedger) {
+// checkLimits checks the sums after a grant, of that to which the grant has added: a limit may have been lowered below what is
+// settled, and a closing turn without calls is granted beyond a limit of calls.
+func (b *ledger) checkLimits(g grantOf, a *agentLedger, added Amount) {
 	settled, held := b.settled.plus(b.others.Spent), b.held.plus(b.others.Held)
 	settled = settled.minus(b.newOver) // the grant may have been made before a settlement of the same entry
-	if over := settled.plus(held).beyond(b.limit); over != (Amount{}) {
+	if over := settled.plus(held).beyond(b.limit).ofKinds(added); over != (Amount{}) {
 		b.addFinding(Limit, g.cause, "with reservation %d of %s, %s are settled and %s held, and the limit of the run is %s",
 			g.Reservation, g.at.at, settled.text(over), held.text(over), b.limit.text(over))
 	}
@@ -367,7 +368,7 @@ func (b *ledger) checkLimits(g grantOf, a *agentLedger) {
 	}
 	own := g.at.task.Task.Limits
 	limit := Amount{own.Tokens, own.Nano, int64(own.Calls)}
-	if over := a.settled.plus(a.held()).beyond(limit); over != (Amount{}) {
+	if over := a.settled.plus(a.held()).beyond(limit).ofKinds(added); over != (Amount{}) {
 		b.addFinding(Limit, g.cause,
 			"with reservation %d of %s, %s of the agent are settled and %s held, and its own limit is %s", g.Reservation,
 			g.at.at, a.settled.text(over), a.held().text(over), limit.text(over))
