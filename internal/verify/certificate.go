@@ -26,6 +26,10 @@ func (v *verifier) certify(super *log) {
 				super.at, why(b.Outcome.Detail))
 		}
 	}
+	if c.Reason == "" && super.hasGivenUp("root") {
+		c.Rule = "the supervisor gave root up"
+		c.add("no shell of root got through its log, and root was given up")
+	}
 	if c.Reason == "" {
 		for _, q := range v.openQuestions(super) {
 			c.Waits, c.Rule = q.body.Reason, "a person decides"
@@ -261,7 +265,7 @@ func (v *verifier) checkClaim(super *log, claim Claim) {
 		super.addFinding(Ended, super.n,
 			"its node says that the run has finished, and its log lacks the end of %s: its last entries are missing, or its "+
 				"supervisor was given up before it wrote them", cmp.Or(working, "root"))
-	case claim.Reason != "" && reason != claim.Reason:
+	case claim.Reason != "" && reason != "" && reason != claim.Reason: // "": the supervisor has ended the root itself
 		super.addFinding(Ended, super.n, "its node says that the run has stopped as %s, and the logs show %q", claim.Reason,
 			reason)
 	case claim.State == "parked" && len(v.openQuestions(super)) == 0:
@@ -275,11 +279,16 @@ func (v *verifier) checkClaim(super *log, claim Claim) {
 // of them ended the run is over, also if a process ended before it wrote the entry that closes the log.
 func (v *verifier) workingAgent(super *log) string {
 	for _, l := range v.sortedLogs {
-		if !l.isSuper() && !l.deleted && !v.report.Damaged && len(super.endsOf(l.at.Agent())) == 0 {
+		if !l.isSuper() && !l.deleted && !v.report.Damaged && len(super.endsOf(l.at.Agent())) == 0 && !super.hasGivenUp(l.at.Agent()) {
 			return l.at.Agent()
 		}
 	}
 	return ""
+}
+
+// hasGivenUp reports whether the log of a run has given an agent up.
+func (l *log) hasGivenUp(agent string) bool {
+	return slices.ContainsFunc(l.budget, func(c budgetChange) bool { return c.gone == agent })
 }
 
 // endsOf returns the messages in the log of a run that say how an agent has ended.

@@ -103,7 +103,7 @@ func (v *verifier) checkAnswers(l *log) {
 				"a model answered under reservation %d, which was neither granted nor taken out of an allowance", a.reservation)
 		}
 		switch super := v.super(); {
-		case !settled && super.closed > 0:
+		case !settled && super.closed > 0 && len(super.endsOf(l.at.Agent())) > 0: // an agent that was given up settles nothing
 			l.addFinding(Settled, a.entry, "reservation %d was answered and never settled", a.reservation)
 		case settled:
 			v.checkAmount(l, a, s)

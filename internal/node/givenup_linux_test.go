@@ -1,0 +1,36 @@
+package node
+
+import (
+	"testing"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/verify"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// TestARunThatWasGivenUpIsVerified: an agent that its run gives up has settled nothing of what it had open, and a root that is given
+// up says no word about its end. The logs keep the rules.
+func TestARunThatWasGivenUpIsVerified(t *testing.T) {
+	t.Parallel()
+	for agent, reason := range map[string]spec.Reason{"root-1-0": spec.Failed, "root": spec.ResumeUnsafe} {
+		model, gate, agents := heldFamily(t)
+		h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+		c := connectClient(t, h)
+		id := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
+		awaitEvents(t, c, id, event.KindToolStarted, 2)
+		appendCrashes(t, h, mailbox.At(id, agent))
+		openGate(t, gate)
+		waitFinished(t, c, id, reason)
+		report := verify.Run(dumpRun(t, c, id).Entries, verify.Claim{State: "finished", Reason: string(reason)})
+		for _, f := range report.Findings {
+			if f.Rule != verify.OwnID { // the crashes are entries of the test
+				t.Errorf("%s: %s", agent, f)
+			}
+		}
+		if c := report.Certificate; agent == "root" && c.Rule != "the supervisor gave root up" {
+			t.Errorf("%+v", c)
+		}
+	}
+}
