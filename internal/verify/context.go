@@ -42,9 +42,9 @@ func (v *verifier) checkContexts(l *log) {
 		default:
 			v.checkContextCause(l, c)
 			for _, t := range c.body.Tools {
-				v.checkAddedTool(l, c, t)
+				checkAddedTool(v, l, c, t)
 			}
-			v.checkProviders(l, c)
+			checkProviders(v, l, c)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func (v *verifier) checkContextCause(l *log, c contextChange) {
 		if asked.entry != c.cause {
 			continue
 		}
-		if rule, why = v.compareContexts(l.at.Agent(), asked.body, c.body); why == "" {
+		if rule, why = compareContexts(v, l.at.Agent(), asked.body, c.body); why == "" {
 			return
 		}
 	}
@@ -69,7 +69,7 @@ func (v *verifier) checkContextCause(l *log, c contextChange) {
 }
 
 // compareContexts says what the client's change lacks that an agent got by it; "": nothing.
-func (v *verifier) compareContexts(agent string, asked, got contextBody) (rule Rule, why string) {
+func compareContexts(v *verifier, agent string, asked, got contextBody) (rule Rule, why string) {
 	isNamed := asked.Agent == agent || asked.Agent == "" && (agent == "root" || v.successors[agent])
 	if !isNamed && asked.Agent != "" && !strings.HasPrefix(agent, asked.Agent+"-") {
 		return Rights, "is about " + asked.Agent
@@ -105,7 +105,7 @@ func (a layerBody) sets(got layerBody, isNamed bool) bool {
 
 // checkAddedTool checks that a tool may be added to an agent: the run has it by that class, if it has it, nobody
 // denies it to the agent, and the agent's parent has the right to it.
-func (v *verifier) checkAddedTool(l *log, c contextChange, t toolBody) {
+func checkAddedTool(v *verifier, l *log, c contextChange, t toolBody) {
 	super := v.super()
 	if l.task == nil || len(super.opened) == 0 {
 		return
@@ -115,7 +115,7 @@ func (v *verifier) checkAddedTool(l *log, c contextChange, t toolBody) {
 		l.addFinding(Rights, c.entry, "%s is added as %s, and the run has it as %s", t.Name, t.Class,
 			super.opened[0].Tools[i].Class)
 	}
-	if denies := v.denierOf(l, t.Name); denies != "" {
+	if denies := denierOf(v, l, t.Name); denies != "" {
 		l.addFinding(Rights, c.entry, "%s is added to the agent, and the definition of %s denies it", t.Name, denies)
 	}
 	parent := v.parentOf(l)
@@ -132,7 +132,7 @@ func (v *verifier) checkAddedTool(l *log, c contextChange, t toolBody) {
 }
 
 // checkProviders checks that a change brings no commands and servers but those of the run.
-func (v *verifier) checkProviders(l *log, c contextChange) {
+func checkProviders(v *verifier, l *log, c contextChange) {
 	super := v.super()
 	if len(super.opened) == 0 {
 		return
@@ -172,7 +172,7 @@ func (v *verifier) lineOf(l *log) (line []*log) {
 
 // denierOf returns the agent whose definition denies a tool to an agent by name: itself, or one above it; "": none
 // does.
-func (v *verifier) denierOf(l *log, tool string) string {
+func denierOf(v *verifier, l *log, tool string) string {
 	for _, above := range v.lineOf(l) {
 		for _, d := range v.super().opened[0].Definitions {
 			if above.task != nil && d.Name == above.task.Task.Name && slices.Contains(d.Deny, tool) {
@@ -198,7 +198,7 @@ func (v *verifier) removedBefore(l *log, tool string, before uint64) uint64 {
 
 // checkChildContext checks that an agent begins without the tools that were removed from an agent above it, and with
 // the layers that its parent passes on.
-func (v *verifier) checkChildContext(l, parent *log) {
+func checkChildContext(v *verifier, l, parent *log) {
 	for _, t := range l.task.Task.Tools {
 		if removed := v.removedBefore(parent, t.Name, l.taskCause); removed > 0 {
 			l.addFinding(Rights, l.taskAt, "the agent is offered %s, which entry %d of %s has removed from an agent above it",

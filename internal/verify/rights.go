@@ -30,7 +30,7 @@ func (v *verifier) checkRights(l *log) {
 	}
 	if parent := v.parentOf(l); parent != nil {
 		v.checkChildRights(l.task, parent.task, addFinding)
-		v.checkChildContext(l, parent)
+		checkChildContext(v, l, parent)
 	}
 }
 
