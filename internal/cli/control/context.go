@@ -35,8 +35,8 @@ func (cs *Commands) Context() *cobra.Command {
 		Use: "context RUN", Args: command.Exactly("RUN"),
 		Short: "Show an agent's system prompt and tools, or change them",
 		Long: `Show the system prompt of an agent as its layers, and the tools that it is offered. With
-a flag, change them: from the agent's next request on. The logs hold each change, so a
-replay sends what was sent. docs/context.md explains layers.
+a flag, change them: from the next request on. The logs hold each change, so that a
+replay makes the same requests. docs/context.md explains layers.
 
 A layer takes the place of the agent's own layer of its name, and of the part of its
 definition of that name (system, context). --below passes it on to the agents below,
