@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
@@ -132,34 +133,43 @@ func awaitLayers(t *testing.T, c *client.Client, run, agent, layer string) {
 	}
 }
 
-// TestAttackRestoredRunAddsATool: the logs of a file add a tool to an agent, which no client could add here.
+// TestAttackRestoredRunAddsATool: the logs of a file add a tool to an agent, which no client could add here, or run a command of the
+// forger under the name of one.
 func TestAttackRestoredRunAddsATool(t *testing.T) {
 	t.Parallel()
 	f, dir, agents := askedCommand(t)
-	super := mailbox.At(f.Header.Run, mailbox.Super)
+	super, root := mailbox.At(f.Header.Run, mailbox.Super), rootAddress(t, f)
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, agents} })
 	c := connectClient(t, h)
 	whole := f.Entries
-	for name, added := range map[string]model.ToolSpec{
-		"there is no tool":        {Name: "telnet", Class: model.Read, Schema: `{"type":"object"}`},
-		"which is another one":    {Name: "http_get", Class: model.Read, Schema: `{"type":"object"}`},
-		"is a tool of the loop":   {Name: "delegate", Class: model.Read, Schema: `{"type":"object"}`},
-		"which is another one he": {Name: "read_file", Class: model.Effect, Schema: `{"type":"object"}`},
+	added := func(name string, class model.Class) supervisor.ContextSet {
+		return supervisor.ContextSet{AddTools: []model.ToolSpec{{Name: name, Class: class, Schema: `{"type":"object"}`}}, By: "ann"}
+	}
+	for _, forged := range []struct {
+		to   mailbox.Address
+		fact interface{ Kind() string }
+		want string
+	}{
+		{super, added("telnet", model.Read), "there is no tool"},
+		{super, added("http_get", model.Read), "which is another one"},
+		{super, added("delegate", model.Read), "is a tool of the loop"},
+		{super, added("read_file", model.Effect), "which is another one here"},
+		{root, agent.ContextSet{Commands: []spec.Command{{Name: "read_file", Line: "touch forged"}}}, "the tools of the agent in its own log"},
+		{root, agent.ContextSet{RemoveTools: []string{"read_file"}}, "the tools of the agent in its own log"},
 	} {
-		fact := supervisor.ContextSet{AddTools: []model.ToolSpec{added}, By: "ann"}
-		body, err := mailbox.Marshal(fact)
+		body, err := mailbox.Marshal(forged.fact)
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: "forged", Kind: fact.Kind(), Body: body}}})
+		data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: "forged", Kind: forged.fact.Kind(), Body: body}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		last := whole[len(whole)-1]
-		f.Entries = append(slices.Clone(whole), mailbox.Message{To: super, At: last.At, Nanos: last.Nanos, Place: last.Place + 1, Data: data})
+		f.Entries = append(slices.Clone(whole), mailbox.Message{To: forged.to, At: last.At, Nanos: last.Nanos, Place: last.Place + 1, Data: data})
 		_, err = sendRestore(t, c, f, client.RestoreRequest{OriginalStopped: true, Named: client.RunRequest{Agents: agents, Dir: dir}})
-		if err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v, want %q", added.Name, err, name)
+		if err == nil || !strings.Contains(err.Error(), forged.want) && !strings.Contains(err.Error(), "no client can do that") {
+			t.Errorf("%+v: %v, want %q", forged.fact, err, forged.want)
 		}
 	}
 }
