@@ -40,6 +40,8 @@ func (s *sim) playFork(o seedOptions) (fork *sim, err error) {
 	if !s.isForked() {
 		return nil, nil
 	}
+	faults := s.faults
+	o.Faults = &faults // what is drawn depends on them, and a seed whose faults are given plays the same fork
 	f := &forker{sim: newSim(s.seed^forkSalt, o), original: s, kept: map[mailbox.Address]int{}}
 	defer func() {
 		r := recover()
