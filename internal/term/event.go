@@ -80,7 +80,7 @@ func IsImportant(e client.Event) bool {
 		return ok && d.Class != model.Read && d.Class != ""
 	case event.KindAgentSpawned, event.KindAgentResumed, event.KindAgentRestarted, event.KindAgentFinished, event.KindDelegationRequested, event.KindAgentHandedOff, event.KindMessageAgent, event.KindQueryAsked, event.KindQueryAnswered,
 		event.KindStopVetoed, event.KindBudgetExhausted, event.KindBudgetDenied, event.KindBudgetOverrun, event.KindModelRetry, event.KindModelFallback, event.KindToolRetry, event.KindErrorRaised,
-		event.KindLimitSoft, event.KindWarningRaised, event.KindLoopDetected, event.KindRecoveryFired, event.KindContextCompacted, event.KindCheckpointResumeUnsafe, event.KindToolDenied, event.KindRunFinished:
+		event.KindLimitSoft, event.KindWarningRaised, event.KindLoopDetected, event.KindRecoveryFired, event.KindContextCompacted, event.KindContextChanged, event.KindCheckpointResumeUnsafe, event.KindToolDenied, event.KindRunFinished:
 		return true
 	}
 	return false
@@ -204,7 +204,7 @@ func describeAgent(e client.Event) (string, bool) {
 	case event.KindLoopDetected:
 		d, ok := decodeData[event.LoopDetected](e)
 		return fmt.Sprintf("%s  %s %d times  level %d", d.Tier, d.Tool, d.Times, d.Level), ok
-	case event.KindContextCompacted, event.KindRecoveryFired, event.KindJournalUpdated:
+	case event.KindContextCompacted, event.KindContextChanged, event.KindRecoveryFired, event.KindJournalUpdated:
 		return describeContext(e)
 	case event.KindLimitSoft, event.KindWarningRaised:
 		return describeWarning(e)
@@ -238,12 +238,38 @@ func describeContext(e client.Event) (string, bool) {
 		d, ok := decodeData[event.Compaction](e)
 		return fmt.Sprintf("%s  %s → %s tokens, %d → %s, summarized by %s", d.How, formatTokens(d.BeforeTokens), formatTokens(d.AfterTokens),
 			d.BeforeMessages, FormatCount(d.AfterMessages, "message"), d.By), ok
+	case event.KindContextChanged:
+		d, ok := decodeData[event.ContextChanged](e)
+		return describeChange(d), ok
 	case event.KindRecoveryFired:
 		d, ok := decodeData[event.Recovery](e)
 		return fmt.Sprintf("%s  %d of %d  %s tokens", d.Stage, d.Used, d.Most, formatTokens(d.Tokens)), ok
 	}
 	d, ok := decodeData[event.JournalUpdated](e)
 	return fmt.Sprintf("%s  %s", strings.Join(d.Sections, ", "), d.Digest), ok
+}
+
+// describeChange names the layers and tools that were set (+) and taken away (-).
+func describeChange(d event.ContextChanged) string {
+	var parts []string
+	for _, l := range d.Layers {
+		sign := "+"
+		if l.Removed {
+			sign = "-"
+		}
+		parts = append(parts, sign+l.Name)
+	}
+	for _, name := range d.ToolsAdded {
+		parts = append(parts, "+tool "+name)
+	}
+	for _, name := range d.ToolsRemoved {
+		parts = append(parts, "-tool "+name)
+	}
+	text := strings.Join(parts, ", ")
+	if d.By != "" {
+		text += "  by " + d.By
+	}
+	return text
 }
 
 func describeWarning(e client.Event) (string, bool) {
