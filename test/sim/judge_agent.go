@@ -243,7 +243,7 @@ func (j *agentJudge) checkLoop(before, after *agent.State, f activation.Fact, ou
 	}
 	j.permits.noteFact(before, after, f)
 	j.models.noteFact(before, f)
-	j.contexts.noteFact(before, f)
+	j.contexts.noteFact(before, after, f)
 	j.noteFact(before, after, f)
 	j.permits.noteQuestion(after, out)
 	j.prompts.checkCompaction(before, after)

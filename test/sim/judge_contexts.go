@@ -29,18 +29,24 @@ type contextJudge struct {
 }
 
 // noteFact reads which layers the agent has.
-func (j *contextJudge) noteFact(before *agent.State, f activation.Fact) {
+func (j *contextJudge) noteFact(before, after *agent.State, f activation.Fact) {
+	defer j.noteBegun(after)
 	switch {
 	case f.Kind == (agent.Submitted{}).Kind() && before.Phase == "":
 		j.apply(decodeFact[agent.Submitted](j.population, f).Task.Layers)
-	case f.Kind == (agent.Granted{}).Kind() && j.isOn(faultContexts):
-		j.reservation, j.sent = decodeFact[agent.Granted](j.population, f).Reservation, maps.Clone(j.layers)
 	case f.Kind == (agent.ContextSet{}).Kind() && before.Phase != agent.Done:
 		j.reach.hit(placeContextSet)
 		if before.Phase == agent.Reserving || before.Phase == agent.Thinking {
 			j.reach.hit(placeContextSetOverARequest)
 		}
 		j.apply(decodeFact[agent.ContextSet](j.population, f).Layers)
+	}
+}
+
+// noteBegun notes which layers the agent had when its attempt began. A later activation may send the request.
+func (j *contextJudge) noteBegun(after *agent.State) {
+	if after.Phase == agent.Thinking && after.Reservation != j.reservation {
+		j.reservation, j.sent = after.Reservation, maps.Clone(j.layers)
 	}
 }
 
@@ -63,9 +69,6 @@ func (j *contextJudge) apply(layers []spec.Layer) {
 func (j *contextJudge) checkRequest(after *agent.State, e agent.CallModel) {
 	if after.Purpose != agent.ForTurn || after.ClosingReason != "" || len(j.seen) == 0 || len(hooksAt(after, spec.HookContext, "")) > 0 {
 		return
-	}
-	if e.Reservation != j.reservation {
-		j.reservation, j.sent = e.Reservation, maps.Clone(j.layers)
 	}
 	want := map[string]bool{}
 	for _, text := range j.sent {
