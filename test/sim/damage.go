@@ -24,7 +24,7 @@ func (ld *logDamager) loseHead() {
 		return
 	}
 	k := ld.between(1, len(a.log)-1)
-	if setsModel(a.log[k]) {
+	if isClientsChange(a.log[k]) {
 		return // docs/gaps.md
 	}
 	for len(a.shells) > 0 {
@@ -40,10 +40,10 @@ func (ld *logDamager) loseHead() {
 	a.shadow.readAgain()
 }
 
-// setsModel reports whether an entry sets another model: it may begin a log, so a log whose head ends before it seems to be whole.
-func setsModel(m mailbox.Message) bool {
+// isClientsChange reports whether an entry sets another model or layers: it may begin a log, so a log whose head ends before it seems to be whole.
+func isClientsChange(m mailbox.Message) bool {
 	e, err := mailbox.Decode(m.Data)
-	return err == nil && len(e.Items) > 0 && e.From == "" && e.Items[0].Kind == "model_set"
+	return err == nil && len(e.Items) > 0 && e.From == "" && (e.Items[0].Kind == "model_set" || e.Items[0].Kind == "context_set")
 }
 
 // mayBeginLog reports whether an entry may begin an agent's log, as the judge reads PROTOCOL P26.
@@ -55,7 +55,7 @@ func mayBeginLog(m mailbox.Message) bool {
 	kind := e.Items[0].Kind
 	switch e.From {
 	case "":
-		return kind == "recalled" || kind == "canceled" || kind == "steered" || kind == "model_set"
+		return kind == "recalled" || kind == "canceled" || kind == "steered" || kind == "model_set" || kind == "context_set"
 	case mailbox.At(runName, mailbox.Super):
 		return kind == "submitted" || kind == "recalled" || kind == "canceled"
 	}
@@ -161,7 +161,7 @@ func placesOfStarted(log []mailbox.Message) (at []int) {
 // ack floor that a current activation has claimed.
 func (ld *logDamager) dropCovered(a *actor, covered int) {
 	k := ld.between(1, covered)
-	if k < len(a.log) && setsModel(a.log[k]) {
+	if k < len(a.log) && isClientsChange(a.log[k]) {
 		return // docs/gaps.md
 	}
 	ld.markDamaged(a, len(a.log)-k)
