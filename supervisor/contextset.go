@@ -34,10 +34,7 @@ func applyContext(s State, f ContextSet) (State, []Effect) {
 	if why != "" {
 		return warnContext(s, f, why), nil
 	}
-	own := slices.Clone(f.Layers)
-	for i := range own {
-		own[i].Agent, own[i].Owner = m.ID, cmp.Or(own[i].Owner, f.By)
-	}
+	own := f.layersOf(m)
 	below := passedOn(m.layers, own)
 	m.layers = spec.WithLayers(m.layers, below)
 	for _, t := range f.AddTools {
@@ -77,6 +74,15 @@ func warnContext(s State, f ContextSet, why string) State {
 	return s.publishEvent(event.KindWarningRaised, event.Warning{What: "the context of " + cmp.Or(string(f.Agent), "the run") + " was not changed", Why: why, Live: s.Live})
 }
 
+// layersOf are the layers of the change as the member has them.
+func (f ContextSet) layersOf(m Member) []spec.Layer {
+	own := slices.Clone(f.Layers)
+	for i := range own {
+		own[i].Agent, own[i].Owner = m.ID, cmp.Or(own[i].Owner, f.By)
+	}
+	return own
+}
+
 // CheckContext says why a change cannot be made; "": it can.
 func CheckContext(s State, f ContextSet) (why string) {
 	_, why = contextTarget(s, f)
@@ -100,7 +106,7 @@ func contextTarget(s State, f ContextSet) (m Member, why string) {
 			return m, err.Error()
 		}
 	}
-	if err := spec.CheckLayers(spec.WithLayers(m.layers, f.Layers)); err != nil {
+	if err := spec.CheckLayers(spec.WithLayers(m.layers, f.layersOf(m))); err != nil {
 		return m, err.Error()
 	}
 	for _, name := range f.RemoveTools {
