@@ -80,12 +80,18 @@ func handleContextSet(s State, f ContextSet, bySupervisor bool) State {
 		f = ContextSet{Layers: f.Layers, By: f.By}
 	}
 	why := ""
-	f.Layers = slices.DeleteFunc(slices.Clone(f.Layers), func(l spec.Layer) bool { return l.Validate() != nil })
+	for _, l := range f.Layers {
+		if err := l.Validate(); err != nil {
+			f.Layers, why = nil, err.Error()
+			break
+		}
+	}
 	if err := spec.CheckLayers(spec.WithLayers(NextTask(s).Layers, f.Layers)); err != nil {
 		f.Layers, why = nil, err.Error()
 	}
 	n := len(s.NextContext)
 	switch {
+	case len(f.Layers)+len(f.AddTools)+len(f.RemoveTools) == 0: // nothing is left of it
 	case n < contextSetsMax:
 		s.NextContext = append(slices.Clip(s.NextContext), f)
 	default:
