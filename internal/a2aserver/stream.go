@@ -60,18 +60,14 @@ func (x *exchange) sendStreaming(r *http.Request, raw json.RawMessage) error {
 
 // subscribe answers SubscribeToTask: the task as it is now, and what follows.
 func (x *exchange) subscribe(ctx context.Context, raw json.RawMessage) error {
-	id, err := taskID(raw)
+	info, err := x.findTask(ctx, raw)
 	if err != nil {
 		return err
-	}
-	info, err := x.cfg.Client.Get(ctx, id)
-	if err != nil {
-		return noTask(err)
 	}
 	if info.State == client.RunFinished {
 		return refusal(codeUnsupported, "the task has ended; GetTask has its result")
 	}
-	return x.newStream(id, info.Conversation).follow(ctx, func() (map[string]any, error) { return taskOf(info), nil })
+	return x.newStream(info.RunID, info.Conversation).follow(ctx, func() (map[string]any, error) { return taskOf(info), nil })
 }
 
 // follow begins a stream with a task, and ends it when the run has ended or waits for a person.

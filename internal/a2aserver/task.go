@@ -127,14 +127,22 @@ func taskID(raw json.RawMessage) (string, error) {
 	return p.ID, nil
 }
 
-func (x *exchange) getTask(ctx context.Context, raw json.RawMessage) error {
+// findTask returns the run of the task that a request is about.
+func (x *exchange) findTask(ctx context.Context, raw json.RawMessage) (info client.RunInfo, err error) {
 	id, err := taskID(raw)
 	if err != nil {
-		return err
+		return info, err
 	}
-	info, err := x.cfg.Client.Get(ctx, id)
+	if info, err = x.cfg.Client.Get(ctx, id); err != nil {
+		return info, noTask(err)
+	}
+	return info, nil
+}
+
+func (x *exchange) getTask(ctx context.Context, raw json.RawMessage) error {
+	info, err := x.findTask(ctx, raw)
 	if err != nil {
-		return noTask(err)
+		return err
 	}
 	x.reply(taskOf(info))
 	return nil
@@ -150,24 +158,20 @@ func noTask(err error) error {
 
 // cancelTask cancels a run: at its next safe boundary, and soon after at once.
 func (x *exchange) cancelTask(ctx context.Context, raw json.RawMessage) error {
-	id, err := taskID(raw)
+	info, err := x.findTask(ctx, raw)
 	if err != nil {
 		return err
-	}
-	info, err := x.cfg.Client.Get(ctx, id)
-	if err != nil {
-		return noTask(err)
 	}
 	if info.State == client.RunFinished {
 		return refusal(codeNotCancelable, "the task has ended")
 	}
 	const why = "a client of A2A"
-	reply, err := x.cfg.Client.Cancel(ctx, client.CancelRequest{RunID: id, Why: why, WaitMS: cancelGrace.Milliseconds()})
+	reply, err := x.cfg.Client.Cancel(ctx, client.CancelRequest{RunID: info.RunID, Why: why, WaitMS: cancelGrace.Milliseconds()})
 	if err == nil && len(reply.Pending) > 0 {
-		_, err = x.cfg.Client.Cancel(ctx, client.CancelRequest{RunID: id, Why: why, Now: true, WaitMS: cancelWait.Milliseconds()})
+		_, err = x.cfg.Client.Cancel(ctx, client.CancelRequest{RunID: info.RunID, Why: why, Now: true, WaitMS: cancelWait.Milliseconds()})
 	}
 	if err == nil {
-		info, err = x.cfg.Client.Get(ctx, id)
+		info, err = x.cfg.Client.Get(ctx, info.RunID)
 	}
 	if err != nil {
 		return err
