@@ -54,6 +54,7 @@ rots:     ; go run ./test/chaos -rots 500
 bombs:    ; go run ./test/chaos -nodes $(NODES) -bombs 2 -runs 20 -at-once 4 -ttl 5s -slack 2s && \
 	go run ./test/chaos -nodes $(NODES) -bombs 1 -runs 6 -at-once 3 -ttl 5s -slack 2s -control
 watchers: ; go run ./test/chaos -nodes $(NODES) -watchers 500 -runs 120 -at-once 6 -ttl 5s && \
+	go run ./test/chaos -nodes $(NODES) -servers 1 -watchers 500 -runs 120 -at-once 6 -ttl 5s && \
 	go run ./test/chaos -nodes $(NODES) -watchers 40 -runs 30 -at-once 6 -ttl 5s -control
 purses:   ; go run ./test/chaos -nodes $(NODES) -purses 1 -ttl 5s -gap 1s
 # slow needs strace.

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,8 +49,8 @@ func writeCertificate(t *testing.T, dir string) {
 	}
 }
 
-// loadConfig reads a file of nats/ with its secrets in dir, and its ports on loopback.
-func loadConfig(t *testing.T, name, dir string) *server.Options {
+// loadConfig reads a file of nats/ without some parts, with its secrets in dir, and its ports on loopback.
+func loadConfig(t *testing.T, name, dir string, without ...*regexp.Regexp) *server.Options {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("nats", name))
 	if err != nil {
@@ -61,6 +62,9 @@ func loadConfig(t *testing.T, name, dir string) *server.Options {
 	}
 	config := strings.NewReplacer("/etc/nats", dir, "/var/lib/nats", filepath.Join(dir, "store"), "0.0.0.0:4222", "127.0.0.1:-1", "0.0.0.0:7422", "127.0.0.1:-1",
 		"0.0.0.0:6222", "127.0.0.1:-1", "127.0.0.1:8222", "127.0.0.1:-1").Replace(string(text))
+	for _, part := range without {
+		config = part.ReplaceAllString(config, "")
+	}
 	file := filepath.Join(dir, name)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -92,6 +96,8 @@ func startServer(t *testing.T, o *server.Options) *server.Server {
 
 // TestObserversHaveAServerOfTheirOwn: observers of the server of observers.conf receive the events of the cluster, and can
 // publish nothing, there or in the cluster.
+//
+//behaviour:shows I2
 func TestObserversHaveAServerOfTheirOwn(t *testing.T) {
 	site := startSite(t) // makes the keys
 	dir := t.TempDir()

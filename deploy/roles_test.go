@@ -6,6 +6,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,9 +27,10 @@ const patience = 60 * time.Second
 
 // testSite is a server with the roles of nats/troupe.conf, and the seed of each.
 type testSite struct {
-	t     *testing.T
-	url   string
-	seeds map[string]string // path, by role
+	t         *testing.T
+	url       string
+	seeds     map[string]string // path, by role
+	observers string            // the URL of their server
 }
 
 var roles = []string{"setup", "node", "service", "client", "observer", "system"}
@@ -60,6 +64,7 @@ func startSite(t *testing.T) *testSite {
 	}
 	opts.Host, opts.Port, opts.NoSigs, opts.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
 	opts.JetStream, opts.StoreDir, opts.SyncAlways = true, t.TempDir(), true
+	opts.LeafNode = server.LeafNodeOpts{Host: "127.0.0.1", Port: server.RANDOM_PORT}
 	srv, err := server.NewServer(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -73,10 +78,35 @@ func startSite(t *testing.T) *testSite {
 		t.Fatal("the server is not ready")
 	}
 	s.url = srv.ClientURL()
+	s.startObservers(dir, opts.LeafNode.Port)
 	return s
 }
 
+// tlsBlock is what the site, on loopback, does not have.
+var tlsBlock = regexp.MustCompile(`tls \{[^}]*\}`)
+
+// startObservers starts the server of observers, and waits until the site has it.
+func (s *testSite) startObservers(dir string, port int) {
+	seed, err := os.ReadFile(s.seeds["observer"])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Setenv("TROUPE_OBSERVER_SEED", string(seed))
+	s.t.Setenv("NAME", "o1")
+	s.t.Setenv("LEAF_URL", "nats://127.0.0.1:"+strconv.Itoa(port))
+	srv := startServer(s.t, loadConfig(s.t, "observers.conf", dir, tlsBlock))
+	s.observers = srv.ClientURL()
+	for end := time.Now().Add(patience); srv.NumLeafNodes() == 0; runtime.Gosched() {
+		if time.Now().After(end) {
+			s.t.Fatal("the server of observers does not reach the site")
+		}
+	}
+}
+
 func (s *testSite) connectOptions(role string) bus.Options {
+	if role == "observer" {
+		return bus.Options{Servers: s.observers, NKey: s.seeds[role]}
+	}
 	return bus.Options{Servers: s.url, NKey: s.seeds[role]}
 }
 
@@ -202,6 +232,9 @@ func TestACompleteSite(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+	if _, err := bus.Connect(bus.Options{Servers: s.url, NKey: s.seeds["observer"]}); !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("an observer at the servers that have the logs: %v", err)
+	}
 	watcher, err := bus.Connect(s.connectOptions("observer"))
 	if err != nil {
 		t.Fatal(err)

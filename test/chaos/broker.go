@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/bus"
@@ -11,6 +12,8 @@ import (
 type broker interface {
 	// options returns how a client in a role connects; node is the name of a node, or "".
 	options(role bus.Role, node string) bus.Options
+	// processes returns the ids of the processes of the servers.
+	processes() []int
 	Close() error
 }
 
@@ -26,6 +29,8 @@ func (a singleServer) options(role bus.Role, _ string) bus.Options {
 	o.InboxPrefix = bus.InboxPrefix(role)
 	return o
 }
+
+func (a singleServer) processes() []int { return []int{os.Getpid()} }
 
 // natsVariables returns options as the environment of a process. The NATS_CONTEXT of the caller
 // must not apply.

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
-	"net/url"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,16 +25,24 @@ type observerConns struct {
 	conns []net.Conn
 }
 
+// crowdOptions is what the process of watchers does: N watchers of a kind connect to the server and
+// subscribe to the subject, or open pages.
+type crowdOptions struct {
+	Server, CA, Seed string // of a server with TLS and nkeys, else the URL names the user
+	Subject, Kind    string
+	N                int
+	Pages            string
+}
+
 // runObservers is the process of watchers: it connects them, prints ready and, when its input ends,
 // what they saw.
 func runObservers(o options) error {
-	var server, subject, kind, pages string
-	var n int
-	if _, err := fmt.Sscanf(o.look, "%s %s %d %s %s", &server, &subject, &n, &kind, &pages); err != nil {
+	var how crowdOptions
+	if err := json.Unmarshal([]byte(o.look), &how); err != nil {
 		return err
 	}
 	w := &observerConns{over: make(chan struct{})}
-	err := w.connect(server, subject, n, kind, pages)
+	err := w.connect(how)
 	if err == nil {
 		fmt.Println("ready")
 		_, err = io.Copy(io.Discard, os.Stdin)
@@ -49,24 +54,24 @@ func runObservers(o options) error {
 	return json.NewEncoder(os.Stdout).Encode(observerCounts{w.read.Load(), w.cut.Load()})
 }
 
-// connect connects n watchers of a kind.
-func (w *observerConns) connect(server, subject string, n int, kind, pages string) error {
-	u, err := url.Parse(server)
+// connect connects the watchers.
+func (w *observerConns) connect(how crowdOptions) error {
+	d, err := newObserverDialer(how)
 	if err != nil {
 		return err
 	}
-	if kind == crowdPages {
-		return w.openPages(u, n, pages)
+	if how.Kind == crowdPages {
+		return w.openPages(d, how.N, how.Pages)
 	}
-	for i := range n {
-		c, r, err := connectObserver(u, subject)
+	for i := range how.N {
+		c, r, err := d.dial()
 		if err != nil {
 			return fmt.Errorf("watcher %d: %w", i+1, err)
 		}
 		w.keep(c)
-		switch kind {
+		switch how.Kind {
 		case crowdSlow:
-			w.wait.Go(func() { w.readSlowly(c, u, subject) })
+			w.wait.Go(func() { w.readSlowly(c, d) })
 		case crowdReaders:
 			w.wait.Go(func() { w.readAll(r) })
 		}
@@ -79,32 +84,6 @@ func (w *observerConns) keep(c net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.conns = append(w.conns, c)
-}
-
-// connectObserver connects to a server as the user that its URL names, and subscribes.
-func connectObserver(server *url.URL, subject string) (net.Conn, *bufio.Reader, error) {
-	password, _ := server.User.Password()
-	hello, err := json.Marshal(map[string]any{"verbose": false, "pedantic": false, "lang": "chaos", "version": "1", "protocol": 1,
-		"user": server.User.Username(), "pass": password})
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := net.DialTimeout("tcp", server.Host, watcherDial)
-	if err != nil {
-		return nil, nil, err
-	}
-	r := bufio.NewReaderSize(c, 64<<10)
-	_, err = fmt.Fprintf(c, "CONNECT %s\r\nSUB %s 1\r\nPING\r\n", hello, subject)
-	for line := ""; err == nil && !strings.HasPrefix(line, "PONG"); {
-		if line, err = r.ReadString('\n'); strings.HasPrefix(line, "-ERR") {
-			err = fmt.Errorf("the server says %s", strings.TrimSpace(line))
-		}
-	}
-	if err != nil {
-		_ = c.Close() // it is of no use
-		return nil, nil, err
-	}
-	return c, r, nil
 }
 
 // readAll reads everything.
@@ -121,7 +100,7 @@ func (w *observerConns) readAll(r io.Reader) {
 }
 
 // readSlowly reads a byte a second, and connects again at once when the server has ended the connection.
-func (w *observerConns) readSlowly(c net.Conn, server *url.URL, subject string) {
+func (w *observerConns) readSlowly(c net.Conn, d *observerDialer) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -134,7 +113,7 @@ func (w *observerConns) readSlowly(c net.Conn, server *url.URL, subject string) 
 			continue
 		}
 		w.countBroken()
-		again, _, err := connectObserver(server, subject)
+		again, _, err := d.dial()
 		if err != nil {
 			continue // the old one is of no use either: in a second
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -29,8 +28,10 @@ const (
 func pagesPerRun(n int) int { return max(n/6, 1) }
 
 // openPages opens n pages. Each follows a run from its start to its end over HTTP, and then waits for another run.
-func (w *observerConns) openPages(server *url.URL, n int, address string) error {
-	c, events, err := connectObserver(server, fmt.Sprintf("%s*.super.%s", strings.TrimSuffix(names.Names{}.AllEvents(), ">"), event.KindRunStarted))
+func (w *observerConns) openPages(d *observerDialer, n int, address string) error {
+	starts := *d
+	starts.subject = fmt.Sprintf("%s*.super.%s", strings.TrimSuffix(names.Names{}.AllEvents(), ">"), event.KindRunStarted)
+	c, events, err := starts.dial()
 	if err != nil {
 		return err
 	}

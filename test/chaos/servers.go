@@ -6,8 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -49,6 +47,7 @@ type servers struct {
 	keys  []string              // variables with the public keys
 	disks map[string]*lossyDisk // of each, if it is to lose its power
 	wires *wireMesh             // the connections between, if they are to be cut
+	leaf  *natsServer           // the server of observers, if there are many
 }
 
 // natsServer is one of them.
@@ -56,6 +55,7 @@ type natsServer struct {
 	name                   string
 	store                  string
 	client, route, monitor int // ports
+	leaves                 int // the port of servers for observers
 	cmd                    *exec.Cmd
 	gone                   chan struct{}
 	starts                 int
@@ -88,12 +88,12 @@ func newServers(o options, dir string, n int) (s *servers, err error) {
 	if err := s.makeCertificates(); err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(3 * n)
+	ports, err := freePorts(4 * n)
 	if err != nil {
 		return nil, err
 	}
 	for i := range n {
-		one := &natsServer{name: fmt.Sprintf("s%d", i+1), client: ports[3*i], route: ports[3*i+1], monitor: ports[3*i+2]}
+		one := &natsServer{name: fmt.Sprintf("s%d", i+1), client: ports[4*i], route: ports[4*i+1], monitor: ports[4*i+2], leaves: ports[4*i+3]}
 		one.store = filepath.Join(s.dir, one.name)
 		s.list = append(s.list, one)
 	}
@@ -117,32 +117,16 @@ func newServers(o options, dir string, n int) (s *servers, err error) {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
+	if o.watchers > 0 {
+		if err := s.writeLeafConfig(); err != nil {
+			return nil, err
+		}
+	}
 	return s, nil
 }
 
 // serverBinary is the program of the servers, which outlive the nodes.
 func serverBinary(dir string) string { return filepath.Join(dir, "nats-server") }
-
-// freePorts returns ports below those that the system assigns: a server that is down for a moment
-// must find its port free.
-func freePorts(n int) (ports []int, err error) {
-	const from, to = 20000, 32000
-	for tries := 0; len(ports) < n; tries++ {
-		port := from + rand.IntN(to-from)
-		l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", loopback, port))
-		if err != nil || slices.Contains(ports, port) {
-			if tries > to {
-				return nil, fmt.Errorf("no free port: %w", err)
-			}
-			continue
-		}
-		if err := l.Close(); err != nil {
-			return nil, err
-		}
-		ports = append(ports, port)
-	}
-	return ports, nil
-}
 
 // readDeployed reads a file of deploy/nats.
 func readDeployed(name string) (string, error) {
@@ -171,6 +155,7 @@ func (s *servers) writeConfig(one *natsServer) error {
 	}
 	changes := map[string]string{
 		`"0.0.0.0:4222"`:   fmt.Sprintf("%q", fmt.Sprintf("%s:%d", loopback, one.client)),
+		`"0.0.0.0:7422"`:   fmt.Sprintf("%q", fmt.Sprintf("%s:%d", loopback, one.leaves)),
 		`"0.0.0.0:6222"`:   fmt.Sprintf("%q", fmt.Sprintf("%s:%d", loopback, one.route)),
 		`"127.0.0.1:8222"`: fmt.Sprintf("%q", fmt.Sprintf("%s:%d", loopback, one.monitor)),
 		"/var/lib/nats":    one.store,
@@ -208,21 +193,26 @@ func (s *servers) startServer(one *natsServer) error {
 			routes = append(routes, fmt.Sprintf("nats://%s:%d", loopback, s.wires.serverPort(one, other)))
 		}
 	}
+	command := append(s.slowCommand(), s.bin, "-c", filepath.Join(s.dir, one.name+".conf"))
+	if len(routes) > 0 {
+		command = append(command, "--routes", strings.Join(routes, ","))
+	}
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), append(s.keys, "NAME="+one.name, "HOST="+loopback)...)
+	return s.runServer(one, cmd)
+}
+
+// runServer starts the process of a server.
+func (s *servers) runServer(one *natsServer, cmd *exec.Cmd) error {
 	one.starts++
 	log, err := os.OpenFile(filepath.Join(s.dir, one.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
-	command := append(s.slowCommand(), s.bin, "-c", filepath.Join(s.dir, one.name+".conf"))
-	if len(routes) > 0 {
-		command = append(command, "--routes", strings.Join(routes, ","))
-	}
-	one.cmd = exec.Command(command[0], command[1:]...)
-	one.cmd.Env = append(os.Environ(), append(s.keys, "NAME="+one.name, "HOST="+loopback)...)
-	one.cmd.Stdout, one.cmd.Stderr = log, log
-	one.cmd.SysProcAttr = dieTogether()
-	gone, cmd := make(chan struct{}), one.cmd
-	one.gone = gone
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = dieTogether()
+	gone := make(chan struct{})
+	one.cmd, one.gone = cmd, gone
 	if err := cmd.Start(); err != nil {
 		close(gone)
 		return errors.Join(err, log.Close())
@@ -244,6 +234,11 @@ func (s *servers) openAll(node string) error {
 	}
 	if err := s.awaitAll(); err != nil {
 		return err
+	}
+	if s.leaf != nil {
+		if err := s.startLeaf(); err != nil {
+			return err
+		}
 	}
 	until := time.Now().Add(serverPatience)
 	for {
@@ -361,7 +356,11 @@ func (s *servers) killServer(one *natsServer) error {
 // there are any.
 func (s *servers) options(role bus.Role, node string) bus.Options {
 	var urls []string
-	for _, one := range s.list {
+	list := s.list
+	if s.leaf != nil && role == bus.RoleObserver {
+		list = []*natsServer{s.leaf}
+	}
+	for _, one := range list {
 		urls = append(urls, fmt.Sprintf("tls://%s:%d", loopback, s.wires.clientPort(node, one)))
 	}
 	return bus.Options{Servers: strings.Join(urls, ","), NKey: s.seeds[role], TLSCA: filepath.Join(s.dir, "ca.crt"),
@@ -371,8 +370,8 @@ func (s *servers) options(role bus.Role, node string) bus.Options {
 // Close implements broker.
 func (s *servers) Close() error {
 	var errs []error
-	for _, one := range s.list {
-		if one.cmd != nil && one.cmd.Process != nil {
+	for _, one := range append(slices.Clone(s.list), s.leaf) {
+		if one != nil && one.cmd != nil && one.cmd.Process != nil {
 			errs = append(errs, s.killServer(one))
 		}
 	}

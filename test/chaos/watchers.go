@@ -101,7 +101,7 @@ func (t *watcherLoad) run() {
 		return
 	}
 	defer stop()
-	base := residentMemory(os.Getpid())
+	base := t.serverMemory()
 	alone := &measurement{kind: crowdNone}
 	measurements := []*measurement{alone}
 	for _, kind := range []string{crowdStopped, crowdSlow, crowdReaders, crowdPages} {
@@ -178,7 +178,7 @@ func (t *watcherLoad) measureRuns(s *measurement, runs int) error {
 	go func() {
 		defer close(measured)
 		for {
-			s.rss = max(s.rss, residentMemory(os.Getpid()))
+			s.rss = max(s.rss, t.serverMemory())
 			select {
 			case <-over:
 				return
@@ -186,9 +186,9 @@ func (t *watcherLoad) measureRuns(s *measurement, runs int) error {
 			}
 		}
 	}()
-	server, nodes := processorTime(os.Getpid()), t.nodes.processorTime()
+	server, nodes := t.serverTime(), t.nodes.processorTime()
 	t.load.runBatch(runs)
-	s.server += processorTime(os.Getpid()) - server
+	s.server += t.serverTime() - server
 	s.nodes += t.nodes.processorTime() - nodes
 	close(over)
 	<-measured
@@ -222,7 +222,13 @@ func (t *watcherLoad) startCrowd(n int, kind string) (*observerProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &observerProcess{cmd: exec.Command("nice", "-n", watcherNice, self, "-look", fmt.Sprintf("%s %s %d %s %s", t.broker.options(bus.RoleObserver, "").Servers, names.Names{}.AllEvents(), n, kind, t.nodes.httpURL()))}
+	o := t.broker.options(bus.RoleObserver, "")
+	server, _, _ := strings.Cut(o.Servers, ",")
+	how, err := json.Marshal(crowdOptions{Server: server, CA: o.TLSCA, Seed: o.NKey, Subject: names.Names{}.AllEvents(), Kind: kind, N: n, Pages: t.nodes.httpURL()})
+	if err != nil {
+		return nil, err
+	}
+	c := &observerProcess{cmd: exec.Command("nice", "-n", watcherNice, self, "-look", string(how))}
 	c.cmd.Stderr = os.Stderr
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -257,6 +263,22 @@ func (n *nodes) processorTime() (d time.Duration) {
 		d += processorTime(m.cmd.Process.Pid)
 	}
 	return d
+}
+
+// serverTime is how much time of processors the servers have taken.
+func (t *watcherLoad) serverTime() (d time.Duration) {
+	for _, pid := range t.broker.processes() {
+		d += processorTime(pid)
+	}
+	return d
+}
+
+// serverMemory is how much memory the processes of the servers have, in bytes.
+func (t *watcherLoad) serverMemory() (n int64) {
+	for _, pid := range t.broker.processes() {
+		n += residentMemory(pid)
+	}
+	return n
 }
 
 // clockTick is the unit of /proc/PID/stat.

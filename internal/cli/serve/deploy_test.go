@@ -24,10 +24,21 @@ type composeFile struct {
 
 type composeService struct {
 	Image   string
-	EnvFile string `yaml:"env_file"`
+	EnvFile oneOrMore `yaml:"env_file"`
 	Command []string
 	Volumes []string
 	Secrets []string
+}
+
+// oneOrMore is a name, or a list of names.
+type oneOrMore []string
+
+func (o *oneOrMore) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*o = oneOrMore{n.Value}
+		return nil
+	}
+	return n.Decode((*[]string)(o))
 }
 
 // readText reads a file of the repository.
@@ -92,8 +103,12 @@ func TestComposeFile(t *testing.T) {
 	nodes, servers, pools := 0, 0, ""
 	for name, s := range file.Services {
 		if strings.HasPrefix(s.Image, "nats:") {
-			servers++
-			isThere(name, s.EnvFile)
+			if slices.Contains(s.Command, "/etc/nats/server.conf") {
+				servers++
+			}
+			for _, file := range s.EnvFile {
+				isThere(name, file)
+			}
 			for _, v := range s.Volumes {
 				if from, _, _ := strings.Cut(v, ":"); strings.HasPrefix(from, "./") {
 					isThere(name, from)
