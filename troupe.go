@@ -76,6 +76,9 @@ type Config struct {
 	// which the oldest finished runs are removed. Default: 30 days and 2 GiB; a negative value is no limit.
 	RetainAge   time.Duration
 	RetainBytes int64
+	// EventsContent is "full" or "none": whether observers on NATS receive events with the texts of people, models and tools
+	// (docs/events.md). Default: full, and none on a server that nodes share (Bus).
+	EventsContent string
 	// RequestsPerMinute and TokensPerMinute are the most that models may get in a minute, of all nodes of a Bus together, by
 	// PROVIDER for each of its models or by PROVIDER/MODEL (docs/throttling.md). Default: what the provider allows.
 	RequestsPerMinute, TokensPerMinute map[string]int64
@@ -136,7 +139,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	c := node.Config{Bus: cfg.Bus, Pools: cfg.Pools, StateDir: state, LogStore: cfg.LogStore, DontListen: !cfg.Listen, Port: cmp.Or(cfg.Port, embedded.FreePort), Lazy: n.temp != "", Model: cfg.Model, NoScout: true,
 		Contributions: node.Contributions{Tools: cfg.Tools, Agents: cfg.Agents, Models: cfg.Models}, Permissions: cfg.Permissions, Hooks: cfg.Hooks, Guardrails: cfg.Guardrails, GoHooks: cfg.HookFuncs,
-		MaxLiveRuns: cfg.MaxLiveRuns, MaxQueuedRuns: cfg.MaxQueuedRuns, RetainAge: cfg.RetainAge, RetainBytes: cfg.RetainBytes, RequestRates: cfg.RequestsPerMinute, TokenRates: cfg.TokensPerMinute, ResumeAll: n.temp == "", Env: cfg.Env, Logger: cfg.Logger}
+		MaxLiveRuns: cfg.MaxLiveRuns, MaxQueuedRuns: cfg.MaxQueuedRuns, RetainAge: cfg.RetainAge, RetainBytes: cfg.RetainBytes, EventsContent: cfg.EventsContent, RequestRates: cfg.RequestsPerMinute, TokenRates: cfg.TokensPerMinute, ResumeAll: n.temp == "", Env: cfg.Env, Logger: cfg.Logger}
 	if n.cfg.Dir != "" {
 		c.Roots = []string{n.cfg.Dir}
 	}

@@ -34,19 +34,16 @@ const toldMax = 4096
 func (c *Client) Events(ctx context.Context, run string, from Cursor, follow bool, each func(Event, []byte) error) error {
 	w := eventWatcher{client: c, run: run, sure: Cursor{}, told: map[string]struct{}{}, each: each}
 	maps.Copy(w.sure, from)
-	var sub *nats.Subscription
+	var feed *eventFeed
 	if follow {
 		subject, err := c.names.RunEvents(run)
 		if err != nil {
 			return err
 		}
-		if sub, err = c.nc.SubscribeSync(subject); err != nil {
+		if feed, err = c.openFeed(subject, watchAhead); err != nil {
 			return fmt.Errorf("client: events: %w", err)
 		}
-		defer dropSubscription(sub)
-		if err := sub.SetPendingLimits(watchAhead, -1); err != nil {
-			return fmt.Errorf("client: events: %w", err)
-		}
+		defer feed.close()
 		// The server must have the subscription before the past events are fetched.
 		if err := flushSubscription(ctx, c.nc); err != nil {
 			return fmt.Errorf("client: events: %w", err)
@@ -55,7 +52,7 @@ func (c *Client) Events(ctx context.Context, run string, from Cursor, follow boo
 	w.reconnects = c.nc.Stats().Reconnects
 	err := w.fetchPast(ctx)
 	for err == nil && follow && !w.over {
-		err = w.handleLive(ctx, sub)
+		err = w.handleLive(ctx, feed)
 	}
 	if errors.Is(err, ErrStop) {
 		return nil
@@ -126,32 +123,28 @@ func (w *eventWatcher) fetchPast(ctx context.Context) error {
 }
 
 // handleLive handles one event as it happens.
-func (w *eventWatcher) handleLive(ctx context.Context, sub *nats.Subscription) error {
+func (w *eventWatcher) handleLive(ctx context.Context, feed *eventFeed) error {
 	soon, cancel := context.WithTimeout(ctx, min(pollPause<<w.quiet, pollPauseMax))
 	defer cancel()
-	m, err := sub.NextMsgWithContext(soon)
+	e, raw, err := feed.next(soon)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, errLate):
 		w.quiet = min(w.quiet+1, quietMax)
 		return w.fetchPast(ctx)
-	case errors.Is(err, nats.ErrSlowConsumer):
+	case errors.Is(err, errDropped):
 		return w.fetchPast(ctx)
 	case err != nil:
 		return fmt.Errorf("client: events: %w", err)
 	}
 	w.quiet = 0
-	return w.deliverLive(ctx, m.Data)
+	return w.deliverLive(ctx, e, raw)
 }
 
 // deliverLive delivers a live event unless it was delivered before. If an earlier event may be
 // missing, it reads the logs instead, which hold this event, too.
-func (w *eventWatcher) deliverLive(ctx context.Context, raw []byte) error {
-	e, ok := decodeEvent(raw)
-	if !ok {
-		return nil // not an event of a node: any client that may publish there sent it
-	}
+func (w *eventWatcher) deliverLive(ctx context.Context, e Event, raw []byte) error {
 	if e.Seq == 0 {
 		return w.each(e, raw) // no log holds a delta
 	}

@@ -89,19 +89,7 @@ func IsTooLarge(err error) bool { return errors.Is(err, nats.ErrMaxPayload) }
 // Watch calls each for the events of all runs from now on, from a goroutine of its own, until
 // stop is called. Events may be lost; use Events to read those of one run without a gap.
 func (c *Client) Watch(each func(Event)) (stop func(), err error) {
-	sub, err := c.nc.Subscribe(c.names.AllEvents(), func(m *nats.Msg) {
-		var e Event
-		if json.Unmarshal(m.Data, &e) == nil { // otherwise it is not an event of a node
-			each(e)
-		}
-	})
-	if err == nil {
-		err = c.nc.FlushTimeout(replyTimeout)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("client: watch: %w", err)
-	}
-	return func() { dropSubscription(sub) }, nil
+	return c.watchSubject(c.names.AllEvents(), each)
 }
 
 // WatchRun calls each for the events of one run from now on, pieces of replies included, from a
@@ -112,18 +100,7 @@ func (c *Client) WatchRun(run string, each func(Event)) (stop func(), err error)
 	if err != nil {
 		return nil, err
 	}
-	sub, err := c.nc.Subscribe(subject, func(m *nats.Msg) {
-		if e, ok := decodeEvent(m.Data); ok {
-			each(e)
-		}
-	})
-	if err == nil {
-		err = c.nc.FlushTimeout(replyTimeout)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("client: watch %s: %w", run, err)
-	}
-	return func() { dropSubscription(sub) }, nil
+	return c.watchSubject(subject, each)
 }
 
 // Question is one open query of a run.

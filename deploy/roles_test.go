@@ -150,6 +150,8 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 		{"subscribe", "troupe.box.>", ""},
 		{"publish", "troupe.evt.run.root.turn.started", "node"},
 		{"subscribe", "troupe.evt.>", "node client observer"},
+		{"publish", "troupe.content.run.root.turn.started", "node"},
+		{"subscribe", "troupe.content.>", "node client"},
 		{"publish", "troupe.cmd.run", "node client"},
 		{"subscribe", "troupe.cmd.run", "service"},
 		{"publish", "$KV.troupe_shards.default.0", "node"},

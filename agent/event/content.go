@@ -12,10 +12,24 @@ func WithoutContent(data any) any {
 		d.Goal = ""
 		return d
 	case AgentParked:
-		d.Question = ""
+		d.Question, d.Rule = "", ""
+		return d
+	case QueryAnswered:
+		d.Why = ""
 		return d
 	case AgentFinished:
-		d.Text, d.Journal = "", ""
+		d.Text, d.Journal, d.Detail = "", "", ""
+		return d
+	case ModelFinished:
+		d.Detail = ""
+		return d
+	case Fallback:
+		d.Error = ""
+		return d
+	case Delta:
+		return Delta{}
+	case Progress:
+		d.Message = ""
 		return d
 	case Said:
 		d.Text = ""
@@ -53,14 +67,14 @@ func hookWithoutContent(data any) any {
 		d.Why = ""
 		return d
 	case ToolDecided:
-		d.Why, d.Args = "", ""
+		d.Why, d.Args, d.Rule = "", "", ""
 		return d
 	}
 	return data
 }
 
 func resultWithoutContent(d Result) Result {
-	d.Text, d.Journal = "", ""
+	d.Text, d.Journal, d.Detail = "", "", ""
 	if d.Cancel != nil {
 		c := *d.Cancel
 		c.Why, d.Cancel = "", &c
@@ -69,7 +83,7 @@ func resultWithoutContent(d Result) Result {
 	for i, a := range d.Agents {
 		if a.Query != nil {
 			q := *a.Query
-			q.Question = ""
+			q.Question, q.Rule = "", ""
 			a.Query = &q
 		}
 		agents[i] = a

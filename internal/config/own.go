@@ -21,7 +21,7 @@ const DefaultUSD = 1.0
 // working directory may come from anyone, and could otherwise redirect prompts, start
 // programs or spend money.
 var userOnlyKeys = map[string]bool{"store_dir": true, "log_store": true, "pricing_file": true, "allow_unpriced": true, "allow_unbounded": true, "max_live_runs": true, "retain_age": true, "retain_size": true,
-	"otlp_endpoint": true, "telemetry_content": true, "reconcile_every": true}
+	"otlp_endpoint": true, "telemetry_content": true, "events_content": true, "reconcile_every": true}
 
 // loweringModes are the permission modes that allow nothing that the default does not.
 var loweringModes = []string{"plan", "dontask", "dont-ask", "default"}

@@ -66,8 +66,6 @@ type Config struct {
 	RowAdded func(run string)
 	// NoActors says that this node runs no agents.
 	NoActors bool
-	// OmitTexts omits the texts of people, models and tools from events.
-	OmitTexts bool
 	// RetainAge is how long a run stays after its end, and RetainBytes how much logs and blobs may hold together until the
 	// oldest runs go. Default: retainAgeDefault and retainBytesDefault; a negative one is no limit.
 	RetainAge   time.Duration

@@ -130,7 +130,7 @@ func (t *eventReplay) replayEntry(m mailbox.Message) error {
 		parent = string(l.agent.State.Task.Parent)
 	}
 	for _, e := range activation.EventsOf(m.To, parent, t.cfg.Name, r.N, l.reader.At, r.Events) {
-		raw, err := EncodeEvent(e, t.cfg.OmitTexts)
+		raw, err := EncodeEvent(e)
 		if err != nil {
 			return err
 		}
@@ -175,27 +175,30 @@ func (t *eventReplay) cutPage() (page client.EventsPage, rest *eventReplay) {
 	return page, nil
 }
 
-// EncodeEvent returns the document of an event, cut to fit a message.
-func EncodeEvent(e event.Published, bare bool) ([]byte, error) {
-	if bare {
+// EncodeEvent returns the document of an event. One that is larger than a message may be has no texts.
+func EncodeEvent(e event.Published) ([]byte, error) {
+	raw, err := marshalEvent(e)
+	if err == nil && len(raw) > eventBytesMax {
 		e.Data = event.WithoutContent(e.Data)
-		if _, delta := e.Data.(event.Delta); delta {
-			e.Data = event.Delta{} // nothing but text
-		}
-		if p, ok := e.Data.(event.Progress); ok {
-			p.Message = ""
-			e.Data = p
-		}
+		return marshalEvent(e)
 	}
+	return raw, err
+}
+
+// EncodeEventWithoutTexts returns the document of an event for observers that are to read no text of people, models and
+// tools.
+func EncodeEventWithoutTexts(e event.Published) ([]byte, error) {
+	e.Content, e.Data = event.WithoutTexts, event.WithoutContent(e.Data)
+	return marshalEvent(e)
+}
+
+func marshalEvent(e event.Published) ([]byte, error) {
 	if d, ok := e.Data.(event.Result); ok {
 		e.Data = fitAgents(d)
 	}
 	raw, err := json.Marshal(e)
 	if err != nil {
 		return nil, fmt.Errorf("control: event %s: %w", e.ID, err)
-	}
-	if len(raw) > eventBytesMax && !bare {
-		return EncodeEvent(e, true)
 	}
 	return raw, nil
 }

@@ -210,7 +210,11 @@ func TestCallerDecidesAboutACall(t *testing.T) {
 func decideAboutACall(t *testing.T, omitTexts bool) {
 	t.Helper()
 	dir := t.TempDir()
-	_, c := startAgentsOnBus(t, writing, func(c *Config) { c.Roots, c.OmitTexts = []string{dir}, omitTexts })
+	_, c := startAgentsOnBus(t, writing, func(c *Config) {
+		if c.Roots = []string{dir}; omitTexts {
+			c.EventsContent = EventsWithoutTexts
+		}
+	})
 	file := filepath.Join(dir, "a.txt")
 
 	r := c.prompt(promptIn(t, dir), "Sure, go ahead", "no, not now")
@@ -310,7 +314,7 @@ func TestPromptsOnAClusterAreOneRunEach(t *testing.T) {
 	hosts := map[string]*Node{}
 	for _, name := range []string{"a", "b"} {
 		hosts[name] = startSharedNodeWith(t, e, name, func(c *Config) {
-			c.LeaseTTL, c.Model, c.OmitTexts, c.AgentsOnBus = shard.TTLDefault, script, true, &AgentsOnBus{Owner: "ops"}
+			c.LeaseTTL, c.Model, c.AgentsOnBus = shard.TTLDefault, script, &AgentsOnBus{Owner: "ops"}
 		})
 	}
 	waitForSpread(t, hosts["a"], hosts["b"])
@@ -429,7 +433,7 @@ func TestLongAnswerComesInChunks(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	long := strings.Repeat("ä€𝄞x", 8000)
-	_, c := startAgentsOnBus(t, "default: [{text: "+long+"}]", func(c *Config) { c.OmitTexts = true })
+	_, c := startAgentsOnBus(t, "default: [{text: "+long+"}]", func(c *Config) { c.EventsContent = EventsWithoutTexts })
 	if r := c.prompt(`{"prompt":"Speak","troupe":{"max_output_tokens":200000}}`); r.text != long || len(r.chunks) < 4 {
 		t.Errorf("%d chunks with %d of %d bytes", len(r.chunks), len(r.text), len(long))
 	}

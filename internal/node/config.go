@@ -125,8 +125,9 @@ type Config struct {
 	GoHooks    map[string]hook.Func
 	// Contributions holds what the program that embeds the node contributes.
 	Contributions Contributions
-	// OmitTexts omits the texts of people, models and tools from events.
-	OmitTexts bool
+	// EventsContent says whether observers receive events with the texts of people, models and tools: EventsFull or
+	// EventsWithoutTexts. Default: in full from an embedded server, without texts from a server that nodes share.
+	EventsContent string
 	// ResumeAll resumes every unfinished run; otherwise the node resumes only those that are
 	// asked for.
 	ResumeAll bool

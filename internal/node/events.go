@@ -1,6 +1,8 @@
 package node
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -145,34 +147,80 @@ func (n *Node) queueEvent(e event.Published) {
 	}
 	if n.embedded != nil {
 		subject, err := n.names.EventSubject(e.Run, e.Agent, e.Kind)
-		if err == nil && !n.embedded.HasInterest(subject) {
+		if err == nil && !n.embedded.HasInterest(subject) && !(n.omitsTexts() && n.embedded.HasInterest(n.names.ContentSubject(subject))) {
 			return
 		}
 	}
 	n.publisher.add(e)
 }
 
+// Values of Config.EventsContent.
+const (
+	EventsFull         = "full"
+	EventsWithoutTexts = event.WithoutTexts
+)
+
+// ErrEventsContent says that Config.EventsContent has no value that exists.
+var ErrEventsContent = errors.New("node: content of events: it is full or none")
+
+func checkEventsContent(v string) error {
+	if v != "" && v != EventsFull && v != EventsWithoutTexts {
+		return fmt.Errorf("%w, not %.20q", ErrEventsContent, v)
+	}
+	return nil
+}
+
+// omitsTexts reports whether observers receive events without texts.
+func (n *Node) omitsTexts() bool {
+	if n.cfg.EventsContent == "" {
+		return n.embedded == nil
+	}
+	return n.cfg.EventsContent == EventsWithoutTexts
+}
+
+// eventMessage is an event as it is published.
+type eventMessage struct {
+	subject string
+	data    []byte
+}
+
+// encodeEvent returns an event as observers receive it and, if that has no texts, before it as clients do. A piece of a
+// reply is nothing but text: observers receive none.
+func (n *Node) encodeEvent(e event.Published) ([]eventMessage, error) {
+	subject, err := n.names.EventSubject(e.Run, e.Agent, e.Kind)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := control.EncodeEvent(e)
+	if err != nil {
+		return nil, err
+	}
+	full := eventMessage{subject, n.mask.MaskBytes(raw)}
+	if !n.omitsTexts() {
+		return []eventMessage{full}, nil
+	}
+	full.subject = n.names.ContentSubject(subject)
+	if _, isText := e.Data.(event.Delta); isText {
+		return []eventMessage{full}, nil
+	}
+	if raw, err = control.EncodeEventWithoutTexts(e); err != nil {
+		return nil, err
+	}
+	return []eventMessage{full, {subject, n.mask.MaskBytes(raw)}}, nil
+}
+
 // sendEvents sends events to observers. It encodes all of them before it sends the first: the
 // connection flushes as soon as data is written.
 func (n *Node) sendEvents(list []event.Published) {
-	type message struct {
-		subject string
-		data    []byte
-	}
-	ready := make([]message, 0, len(list))
+	ready := make([]eventMessage, 0, 2*len(list))
 	failed := func(id string, err error) { n.cfg.Logger.Warn("an event was not published", "event", id, "error", err) }
 	for _, e := range list {
-		subject, err := n.names.EventSubject(e.Run, e.Agent, e.Kind)
+		messages, err := n.encodeEvent(e)
 		if err != nil {
 			failed(e.ID, err)
 			continue
 		}
-		raw, err := control.EncodeEvent(e, n.cfg.OmitTexts)
-		if err != nil {
-			failed(e.ID, err)
-			continue
-		}
-		ready = append(ready, message{subject, n.mask.MaskBytes(raw)})
+		ready = append(ready, messages...)
 	}
 	for _, m := range ready {
 		if err := n.eventConn.Publish(m.subject, m.data); err != nil {

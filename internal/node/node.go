@@ -118,7 +118,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(toolset.CheckRules(cfg.Tools), cfg.RequestRates.Check(), cfg.TokenRates.Check(), cfg.trustPolicy().CheckPlaces(), cluster.CheckRunLimits(cfg.MaxLiveRuns, cfg.MaxQueuedRuns)); err != nil {
+	if err := errors.Join(toolset.CheckRules(cfg.Tools), cfg.RequestRates.Check(), cfg.TokenRates.Check(), cfg.trustPolicy().CheckPlaces(), checkEventsContent(cfg.EventsContent), cluster.CheckRunLimits(cfg.MaxLiveRuns, cfg.MaxQueuedRuns)); err != nil {
 		return nil, err
 	}
 	token, fresh, err := cfg.httpToken()
@@ -212,7 +212,7 @@ func (n *Node) startComponents(ctx context.Context) error {
 		return err
 	}
 	n.control, err = control.Serve(withRestore(n, control.Config{Conn: n.serviceConn, Names: n.names, Post: n.requestLogs(), Node: n.actorNode, Runs: n.runs, Blobs: n.blobs,
-		Build: n.buildRun, RowAdded: rowAdded, LogHealth: n.logHealth.clientInfo, Queue: n.logOwner.QueueView(), Cluster: n.logOwner.ClusterView(), Self: n.describeSelf, Name: n.cfg.Name, Machine: n.cfg.Machine, NoActors: n.cfg.NoActors, OmitTexts: n.cfg.OmitTexts, Redact: n.mask.MaskBytes,
+		Build: n.buildRun, RowAdded: rowAdded, LogHealth: n.logHealth.clientInfo, Queue: n.logOwner.QueueView(), Cluster: n.logOwner.ClusterView(), Self: n.describeSelf, Name: n.cfg.Name, Machine: n.cfg.Machine, NoActors: n.cfg.NoActors, Redact: n.mask.MaskBytes,
 		RetainAge: n.cfg.RetainAge, RetainBytes: n.cfg.RetainBytes, LogsStored: logsStored(n), BlobRoom: n.blobs.Room, BlobStrays: n.blobs.Strays, Publish: n.queueEvent, Now: n.cfg.now, Logger: n.cfg.Logger}))
 	if err != nil {
 		return err

@@ -171,6 +171,8 @@ var may = []struct {
 	{"$SYS.REQ.SERVER.PING", "", "", "", "", ""},
 	{"troupe.evt.run.root.turn.started", "", "s", "s", "s", "s"},
 	{"troupe.evt.>", "", "s", "s", "s", "s"},
+	{"troupe.content.run.root.turn.started", "", "s", "", "s", ""},
+	{"troupe.content.>", "", "s", "", "s", ""},
 	{"troupe.cmd.run", "s", "p", "", "p", ""},
 	{"troupe.cmd.drain", "s", "p", "", "p", ""},
 	{"troupe.cmd.delete", "s", "p", "", "", ""},

@@ -47,7 +47,11 @@ func (e *Server) configureAccounts(s *server.Server) error {
 	if err != nil {
 		return fmt.Errorf("account of observers: %w", err)
 	}
-	for _, subject := range e.observerSubjects() {
+	subjects := e.observerSubjects()
+	if e.cfg.OpenControl {
+		subjects = append(subjects, e.cfg.Names.ContentSubject(e.cfg.Names.AllEvents()))
+	}
+	for _, subject := range subjects {
 		if err := own.AddStreamExport(subject, nil); err != nil {
 			return fmt.Errorf("export %s: %w", subject, err)
 		}
@@ -100,7 +104,7 @@ func (e *Server) rolePermissions(role bus.Role) *server.Permissions {
 			Allow: []string{subjects.AllCommands(), names.AgentsSubjects, names.DiscoverySubjects},
 			Deny:  []string{names.HeartbeatSubjects}, // only nodes send them
 		}
-		subscribe.Allow = append(subscribe.Allow, inboxSubjects(role))
+		subscribe.Allow = append(subscribe.Allow, inboxSubjects(role), subjects.ContentSubject(subjects.AllEvents()))
 	}
 	switch {
 	case role == bus.RoleNode:

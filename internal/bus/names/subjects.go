@@ -36,6 +36,7 @@ const (
 	DiscoverySubjects  = "$SRV.>"
 	boxToken           = "box"
 	eventToken         = "evt"
+	contentToken       = "content"
 	commandToken       = "cmd"
 	boxSubjectTokens   = 6
 	eventSubjectTokens = 6
@@ -158,6 +159,12 @@ func (n Names) EventSubject(run, agent, kind string) (string, error) {
 		return "", fmt.Errorf("event %q of %s.%s: %w", kind, run, agent, err)
 	}
 	return n.Prefix() + "." + eventToken + "." + run + "." + agent + "." + kind, nil
+}
+
+// ContentSubject is the subject of an event with its texts, for clients, where the subject for observers has it without
+// them. event is a subject of events: of one, of those of a run, or of all.
+func (n Names) ContentSubject(event string) string {
+	return n.Prefix() + "." + contentToken + strings.TrimPrefix(event, n.Prefix()+"."+eventToken)
 }
 
 // RunEvents matches all events of one run.

@@ -120,6 +120,8 @@ func (cs *Commands) defaultText(ctx context.Context, key string) string {
 		return statedir.StateDir("")
 	case "log_store":
 		return "where the state directory keeps its logs; " + statedir.DefaultLogStore + " for a new one"
+	case "events_content":
+		return node.EventsFull + ", and " + node.EventsWithoutTexts + " on a server that nodes share"
 	case "priority":
 		return string(throttle.PriorityNormal)
 	case "color":

@@ -104,6 +104,9 @@ func (n *program) addConnectionFlags(f *pflag.FlagSet) {
 	addTLSFlags(f, o)
 }
 
+// EventsContentUsage describes --events-content.
+const EventsContentUsage = "texts of people, models and tools in events for observers: full, or none (default full on a server of its own, none on a server that nodes share)"
+
 // addNodeFlags adds the flags about the node itself.
 func (n *program) addNodeFlags(f *pflag.FlagSet) {
 	f.DurationVar(&n.drain, "drain-timeout", drainTimeout, "how long to wait at the end for work in progress")
@@ -117,6 +120,7 @@ func (n *program) addNodeFlags(f *pflag.FlagSet) {
 	f.StringVarP(&n.output, "output", "o", "text", "form of the ready line and the log: text, json")
 	f.StringVar(&n.cfg.Telemetry.Endpoint, "otlp-endpoint", "", telemetry.EndpointUsage)
 	f.StringVar(&n.cfg.Telemetry.Content, "telemetry-content", "", telemetry.ContentUsage)
+	f.StringVar(&n.cfg.EventsContent, "events-content", "", EventsContentUsage)
 	f.DurationVar(&n.cfg.LeaseTTL, "lease-ttl", 0, "how long a node may be silent on a shared server before others take over, whole seconds (default 20s)")
 	f.DurationVar(&n.cfg.IdleTimeout, "linger", 0, "how long an agent that waits for a person, a child or the clock stays in memory (default 1m)")
 }

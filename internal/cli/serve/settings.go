@@ -41,7 +41,7 @@ func (n *program) applySettings(c *cobra.Command) error {
 		return err
 	}
 	for key, target := range map[string]*string{"model": &n.cfg.Model, "store_dir": &n.cfg.StateDir, "log_store": &n.cfg.LogStore, "pricing_file": &n.pricing, "requests_per_minute": &n.rates.requests, "tokens_per_minute": &n.rates.tokens, "retain_age": &n.retainAge, "retain_size": &n.retainSize,
-		"otlp_endpoint": &n.cfg.Telemetry.Endpoint, "telemetry_content": &n.cfg.Telemetry.Content} {
+		"otlp_endpoint": &n.cfg.Telemetry.Endpoint, "telemetry_content": &n.cfg.Telemetry.Content, "events_content": &n.cfg.EventsContent} {
 		s, ok := found[key]
 		if ok && !c.Flags().Changed(s.Flag()) {
 			*target = s.Value

@@ -183,7 +183,7 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 	if err != nil {
 		return nil, err
 	}
-	age, size, err := o.retention()
+	stored, err := o.nodeSettings()
 	if err != nil && why == ToRun { // others remove nothing
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 		web = &node.HTTPConfig{Address: o.HTTP, Token: o.Console.Getenv("TROUPE_HTTP_TOKEN")}
 	}
 	h, err := node.Start(ctx, node.Config{HTTP: web, StateDir: o.StateDir, LogStore: o.LogStore, NoPort: why == ToInspect, ConfigHome: embedded.ConfigHome(o.Console.Getenv), Roots: roots, SearchParentDirs: true, UserDirs: true, Env: o.Console.Getenv, Environ: os.Environ(), Model: o.Model, Prices: prices, Hooks: cfg.Hooks, ClaudeHome: cfg.ClaudeHome, CommandEnv: cfg.CommandEnv,
-		Guardrails: own.Guardrails, Tools: own.Tools, A2AAgents: own.A2AAgents, Permissions: own.Permissions, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, NoActors: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, RetainAge: age, RetainBytes: size, RequestRates: requests, TokenRates: tokens, Telemetry: o.Telemetry, Contributions: o.Contributions, Logger: o.Console.Logger()})
+		Guardrails: own.Guardrails, Tools: own.Tools, A2AAgents: own.A2AAgents, Permissions: own.Permissions, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, NoActors: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, RetainAge: stored.RetainAge, RetainBytes: stored.RetainBytes, EventsContent: stored.EventsContent, RequestRates: requests, TokenRates: tokens, Telemetry: o.Telemetry, Contributions: o.Contributions, Logger: o.Console.Logger()})
 	if err != nil {
 		return nil, err
 	}
@@ -210,17 +210,18 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 	return s, nil
 }
 
-// retention returns the user's own limits of retention: a node in this process removes runs by the same limits, whichever
-// command starts it.
-func (o *Opener) retention() (age time.Duration, size int64, err error) {
+// nodeSettings returns the user's own settings that hold for each node of the state directory: one in this process removes
+// runs by the same limits, and shows observers the same, whichever command starts it.
+func (o *Opener) nodeSettings() (c node.Config, err error) {
 	found, err := config.Load(config.SettingSources{Getenv: o.Console.Getenv})
 	if err == nil {
-		age, size, err = config.ParseRetention(found["retain_age"].Value, found["retain_size"].Value)
+		c.EventsContent = found["events_content"].Value
+		c.RetainAge, c.RetainBytes, err = config.ParseRetention(found["retain_age"].Value, found["retain_size"].Value)
 	}
 	if err != nil {
-		return 0, 0, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong; see docs/operating.md"}
+		return c, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong; see docs/operating.md"}
 	}
-	return age, size, nil
+	return c, nil
 }
 
 // userFiles reads the user's own hooks and files of Claude Code.

@@ -1,0 +1,107 @@
+package control
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/agent/event"
+)
+
+// namesInEvents are the fields of events without texts: names, ids, reasons and sums. A new field of an event is either one
+// of them or left out by event.WithoutContent.
+var namesInEvents = strings.Fields(`
+	activation after agent always by call caller child children class conversation_id decision differs digest
+	ended error from guardrails hook hooks how id level model name node of other owner parent path phase point
+	pool purpose query reason ref remedy root rule run run_id sections severity skill stage stop stop_reason
+	subtype text tier to tool tools_added tools_removed trace transition type what whose why
+`)
+
+const written = "what was said"
+
+// fillTexts sets every text in a value, in the values that it holds, too.
+func fillTexts(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(written)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fillTexts(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fillTexts(v.Index(0))
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fillTexts(key)
+		fillTexts(value)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fillTexts(v.Field(i))
+			}
+		}
+	}
+}
+
+// textFields returns the names of the fields of a document that have the text.
+func textFields(name string, document any) (names []string) {
+	switch d := document.(type) {
+	case string:
+		if strings.Contains(d, written) {
+			return []string{name}
+		}
+	case []any:
+		for _, v := range d {
+			names = append(names, textFields(name, v)...)
+		}
+	case map[string]any:
+		for key, v := range d {
+			if key == written {
+				key = name + "/*"
+			}
+			names = append(names, textFields(key, v)...)
+		}
+	}
+	return names
+}
+
+// Where observers are to read no texts, no text of a person, a model or a tool is in an event of any kind.
+func TestEventsWithoutTextsHaveOnlyNames(t *testing.T) {
+	found := map[string]bool{}
+	for kind, zero := range eventKinds() {
+		data := reflect.New(reflect.TypeOf(zero)).Elem()
+		fillTexts(data)
+		before, err := json.Marshal(data.Interface())
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := EncodeEventWithoutTexts(event.Published{Kind: kind, Data: data.Interface()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e struct {
+			Content string
+			Data    any
+		}
+		if err := json.Unmarshal(raw, &e); err != nil || e.Content != event.WithoutTexts {
+			t.Errorf("%s: %s: %v", kind, raw, err)
+		}
+		for _, name := range textFields("", e.Data) {
+			if found[name] = true; !slices.Contains(namesInEvents, name) {
+				t.Errorf("%s has the text %s", kind, name)
+			}
+		}
+		if after, err := json.Marshal(data.Interface()); err != nil || string(after) != string(before) {
+			t.Errorf("%s: the caller's own data was changed: %v", kind, err)
+		}
+	}
+	for _, name := range namesInEvents {
+		if !found[name] {
+			t.Errorf("no event has %s", name)
+		}
+	}
+}
