@@ -14,6 +14,11 @@ import (
 // askTool is the tool by which a model asks a person; the loop itself parks for it.
 const askTool = "ask_human"
 
+// mayAskPeople reports whether a person may be asked.
+func (s State) mayAskPeople() bool {
+	return s.Task.LoopOptions.AskPeople && !s.Task.LoopOptions.Unattended //mutant:unattended-asks
+}
+
 // AskSpec describes ask_human to a model.
 func AskSpec() model.ToolSpec {
 	return model.ToolSpec{Name: askTool, Class: model.Effect,
@@ -44,7 +49,7 @@ const questionBytesMax = detailBytesMax
 // becomes a message and the loop continues with the transition `then`; a denial ends the
 // loop. If no person can be asked, the loop ends at once with the reason `without`.
 func askPerson(s State, question string, reason, without spec.Reason, then spec.Transition) (State, []Effect) {
-	if !s.Task.LoopOptions.AskPeople { //mutant:question-needs-a-person
+	if !s.mayAskPeople() { //mutant:question-needs-a-person
 		return finishAgent(s, spec.Outcome{Reason: without, Text: partialResult(s), Partial: true, Detail: question})
 	}
 	s.QuestionsAsked++
@@ -98,7 +103,7 @@ func escalateToPerson(s State, what string, without spec.Reason, then spec.Trans
 	if ending, _ := s.reachedLimit(); ending != "" {
 		return endTurn(s, then) // a limit ends the loop now, whatever a person would answer
 	}
-	if s.Task.LoopOptions.AskPeople {
+	if s.mayAskPeople() {
 		what += " How shall it go on? (deny ends it here)"
 	}
 	return askPerson(s, what, spec.NeedsHuman, without, then)

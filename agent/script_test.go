@@ -444,7 +444,7 @@ func parseTask(t *testing.T, d *datadriven.TestData) spec.Task {
 	}
 	task.Hashes, task.Media = parseVersions(d, "hashes"), parseMedia(t, d)
 	task.LoopOptions.Hooks = parseHooks(t, d)
-	task.LoopOptions.AskPeople, task.LoopOptions.Obstacles = d.HasArg("ask-people"), d.HasArg("obstacles")
+	task.LoopOptions.AskPeople, task.LoopOptions.Unattended, task.LoopOptions.Obstacles = d.HasArg("ask-people"), d.HasArg("unattended"), d.HasArg("obstacles")
 	if patience := argumentValue(t, d, "patience"); patience != "" {
 		task.LoopOptions.PatienceMS = parseDuration(t, patience).Milliseconds()
 	}

@@ -48,6 +48,7 @@ type RunRequest struct {
 	PermissionMode  string   `json:"permission_mode,omitempty"` // default, acceptEdits, plan, dontAsk, bypassPermissions
 	// QuestionTimeout is how long a question may be open before it counts as denied; 0: as long as the run may be parked.
 	QuestionTimeout int64 `json:"question_timeout_ms,omitempty"`
+	Unattended      bool  `json:"unattended,omitempty"`      // nobody may be asked, as permission_mode dontAsk says, too
 	ParkTimeout     int64 `json:"park_timeout_ms,omitempty"` // a run that waits for people alone for longer ends; 0: 30 days
 	// Conversation continues a conversation, or begins the one of that id: the run gets the history of the run before
 	// it, and waits until that one has ended. The id of a run continues the conversation of that run.

@@ -202,6 +202,9 @@ func newChild(o Opened, parent Member, def Definition, f agent.Delegate) Member 
 	}
 	m.Rights, m.Deny = o.grantTools(parent.Rights, parent.Deny, def)
 	m.layers = parent.layers
+	if above, _ := o.findDefinition(parent.Name); parent.unattended || above.LoopOptions.Unattended { //mutant:asks-below-an-unattended-agent
+		m.unattended = true
+	}
 	return m
 }
 

@@ -1,6 +1,7 @@
 package supervisor_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -53,7 +54,7 @@ func (g treeGrower) growRun() supervisor.Opened {
 	o := supervisor.Opened{Run: "r", Goal: "Compare.", Root: "a", Limits: spec.RunLimits{Depth: 5, Tokens: int64(g.IntN(2)) * 4_000_000},
 		Workspace: g.pickWord("", "/work"), NodePool: g.pickWord("", "home"), Writable: []string{"report.md"},
 		Servers: []spec.Server{{Name: "git"}, {Name: "web"}}, Commands: []spec.Command{{Name: "charge", Line: "./charge"}}}
-	o.LoopOptions.Hooks = g.growHooks()
+	o.LoopOptions.Hooks, o.LoopOptions.Unattended = g.growHooks(), g.IntN(8) == 0
 	for _, n := range rightsOfTrees {
 		o.Tools = append(o.Tools, model.ToolSpec{Name: n})
 	}
@@ -62,7 +63,7 @@ func (g treeGrower) growRun() supervisor.Opened {
 		if d.Tools != nil && g.IntN(3) > 0 {
 			d.Tools = append(d.Tools, "delegate")
 		}
-		d.LoopOptions.Hooks = g.growHooks()
+		d.LoopOptions.Hooks, d.LoopOptions.Unattended = g.growHooks(), g.IntN(4) == 0
 		d.Limits.Tokens, d.Limits.Calls = []int64{0, 0, 20000, 90000}[g.IntN(4)], []int{0, 0, 3, 50}[g.IntN(4)]
 		o.Definitions = append(o.Definitions, d)
 	}
@@ -168,6 +169,9 @@ func allowsMore(own, limit, spent int64) bool { return limit > 0 && (own == 0 ||
 // checkBinding: each hook around calls that binds the parent binds the child, as strict or
 // stricter where it fails. This list of points is written anew, on purpose.
 func checkBinding(parent, child spec.Task) error {
+	if parent.LoopOptions.Unattended && !child.LoopOptions.Unattended {
+		return errors.New("it may ask people, and its parent may not")
+	}
 	for _, h := range parent.LoopOptions.Hooks {
 		own := h.Point == spec.HookContext || h.Point == spec.HookStop || h.Point == spec.HookStopFailure
 		if own || h.Of == spec.OfRoot {

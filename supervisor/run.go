@@ -237,6 +237,8 @@ type Member struct {
 	hooks, binding []spec.Hook
 	// permissions are those of its task: they bind its children, too.
 	permissions []spec.Permissions
+	// unattended: it is below an agent that may ask nobody.
+	unattended bool
 	// layers are the parts of its system prompt that it inherits, and those that it passes on.
 	layers []spec.Layer
 	added  []string // tools that it was given while it lived

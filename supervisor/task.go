@@ -29,6 +29,7 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 		Criteria: o.Criteria, FailIf: o.FailIf, Trace: o.Trace, Workspace: o.Workspace, Writable: o.Writable,
 		Limits: tighterLimits(def.Limits, o.Agent), LoopOptions: o.mergeLoopOptions(m.Depth, def), Memory: def.Memory, Source: def.Source, Hashes: o.configVersions(def), Media: o.mediaAt(m.Depth),
 	}
+	t.LoopOptions.Unattended = t.LoopOptions.Unattended || m.unattended
 	t.PolicyFacts = o.PolicyForm >= PolicyFormVersioned
 	if def.Model != nil {
 		t.Model = *def.Model
@@ -55,6 +56,8 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 		leaf := toolSpec.Name == delegateTool && len(delegates)+len(foreign) == 0 || toolSpec.Name == handoffTool && len(handoffs) == 0
 		if offered && !leaf && slices.Contains(m.Rights, toolSpec.Name) {
 			switch toolSpec.Name {
+			case askTool:
+				toolSpec = describeQuestions(toolSpec, t.LoopOptions.Unattended)
 			case delegateTool:
 				toolSpec, t.Foreign = describeDelegates(toolSpec, delegates, foreign), foreign
 			case handoffTool:
@@ -65,6 +68,17 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 	}
 	t.Commands, t.Servers = o.providersOf(t.Tools)
 	return t
+}
+
+// askTool is the tool by which a model asks a person.
+const askTool = "ask_human"
+
+// describeQuestions tells an agent that may ask nobody what a question comes to.
+func describeQuestions(ask model.ToolSpec, unattended bool) model.ToolSpec {
+	if unattended {
+		ask.Description = "Say what only a person can decide or know, without which you cannot go on. Nobody can be asked in this run: the call ends your work, and your question is its result."
+	}
+	return ask
 }
 
 // providersOf are the commands and servers of the run that run some of the tools.

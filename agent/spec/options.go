@@ -21,6 +21,8 @@ type LoopOptions struct {
 	Continue  Continue `msgpack:"n,omitempty" json:"continue"`
 	// AskPeople: a person may be asked. Without it, a need for a person ends the loop.
 	AskPeople bool `msgpack:"a,omitempty" json:"ask_people,omitempty"`
+	// Unattended: nobody may be asked, whatever AskPeople says. It binds all agents below.
+	Unattended bool `msgpack:"un,omitempty" json:"unattended,omitempty"`
 	// Obstacles: an agent that claims completion although calls were denied or failed is asked whether its task is done.
 	Obstacles bool `msgpack:"o,omitempty" json:"obstacles,omitempty"`
 	// QuestionMS is how long a question to a person stays open before it counts as denied; 0: for ever.
@@ -194,6 +196,7 @@ func (m LoopOptions) Merge(run LoopOptions) LoopOptions {
 	run.LimitNotes = cmp.Or(m.LimitNotes, run.LimitNotes)
 	run.QuestionMS = cmp.Or(m.QuestionMS, run.QuestionMS)
 	run.Dynamic = cmp.Or(m.Dynamic, run.Dynamic)
+	run.Unattended = run.Unattended || m.Unattended
 	return run
 }
 

@@ -2,11 +2,7 @@
 // every task that names no agent, and the one that it may send to search.
 package assistant
 
-import (
-	"strings"
-
-	"github.com/troupe-run/troupe/agent/spec"
-)
+import "github.com/troupe-run/troupe/agent/spec"
 
 // Names of the agents.
 const (
@@ -28,14 +24,19 @@ func ExplorerTools() []string {
 // ExplorerTurns is the limit of the explorer's turns.
 const ExplorerTurns = 16
 
-// Prompt returns the system prompt of the general agent. interactive: a person watches the run at a terminal and
-// can answer at once.
-func Prompt(interactive bool) string {
-	profile := unattended
-	if interactive {
-		profile = attended
-	}
-	return strings.Join([]string{role, profile}, "\n\n")
+// Watcher says who can answer the questions of a run.
+type Watcher int
+
+// Watchers.
+const (
+	Later      Watcher = iota // a person, who does not watch the run
+	AtTerminal                // a person, at once
+	Nobody
+)
+
+// Prompt returns the system prompt of the general agent.
+func Prompt(w Watcher) string {
+	return role + "\n\n" + [...]string{Later: unwatched, AtTerminal: attended, Nobody: unattended}[w]
 }
 
 // ExplorerPrompt is the system prompt of the explorer.
@@ -62,4 +63,6 @@ When you are done, answer in a few sentences: what you found or changed, with pa
 
 const attended = `A person watches this run and can answer at once. If the task can be read in two ways that lead to different work, and nothing here decides between them, ask with ask_human before you start. Ask one short question at a time and give the choices. Do not ask what you can find out, and do not ask for permission: calls that need approval are put to the person by themselves.`
 
-const unattended = `Nobody watches this run. Do not ask questions: take the most reasonable reading of the task and state in your answer what you assumed. A call that needs approval stops the run until a person comes, so first do everything that needs none. Use ask_human only if any further step without an answer could do harm.`
+const unattended = `Nobody can be asked in this run. Do not ask questions: take the most reasonable reading of the task and state in your answer what you assumed. A call that needs approval is denied. Use ask_human only if any further step without an answer could do harm: it ends your work with your question.`
+
+const unwatched = `Nobody watches this run. Do not ask questions: take the most reasonable reading of the task and state in your answer what you assumed. A call that needs approval stops the run until a person comes, so first do everything that needs none. Use ask_human only if any further step without an answer could do harm.`

@@ -5,16 +5,17 @@ import (
 	"testing"
 )
 
-// The two profiles share the rules of work and differ in when to ask.
+// The profiles share the rules of work and differ in when to ask.
 func TestPromptProfilesDifferInWhenToAsk(t *testing.T) {
-	with, without := Prompt(true), Prompt(false)
-	if !strings.HasPrefix(with, role) || !strings.HasPrefix(without, role) {
-		t.Error("a profile lacks the rules of work")
-	}
-	if !strings.Contains(with, "can answer at once") || strings.Contains(without, "can answer at once") {
-		t.Error("the interactive profile is not the one with a person")
-	}
-	if !strings.Contains(without, "Nobody watches") {
-		t.Error("the unattended profile does not say that nobody watches")
+	for w, says := range map[Watcher]string{AtTerminal: "can answer at once", Later: "Nobody watches", Nobody: "Nobody can be asked"} {
+		text := Prompt(w)
+		if !strings.HasPrefix(text, role) {
+			t.Errorf("profile %d lacks the rules of work", w)
+		}
+		for _, other := range []string{"can answer at once", "Nobody watches", "Nobody can be asked"} {
+			if strings.Contains(text, other) != (other == says) {
+				t.Errorf("profile %d has %q: %v", w, other, !strings.Contains(text, says))
+			}
+		}
 	}
 }

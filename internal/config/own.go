@@ -34,6 +34,12 @@ func (s Setting) namesScript() bool {
 	return slices.ContainsFunc(strings.Split(s.Value, ","), func(item string) bool { return strings.HasPrefix(strings.TrimSpace(item), scriptPrefix) })
 }
 
+// isFalse reports whether the value is the word for no.
+func (s Setting) isFalse() bool {
+	isTrue, err := strconv.ParseBool(s.Value)
+	return err == nil && !isTrue
+}
+
 // leadsOutside reports whether the file that a directory names is outside of it, by its path or
 // by a link. A missing file is not outside.
 func (s Setting) leadsOutside(dir string) bool {
@@ -62,6 +68,8 @@ func (s Setting) refuseUserOnly(dir, userFile string, user Setting, known bool) 
 		return s.Error(fmt.Sprintf("a directory can only name files below it, by a relative path and without links that lead out: move the file into %s, or remove it here; %s", dir, s.whereToSet(userFile)))
 	case s.Key == "permission_mode" && !slices.Contains(loweringModes, strings.ToLower(s.Value)):
 		return s.Error("a directory can only take trust away: plan, dontAsk or default; " + s.whereToSet(userFile))
+	case s.Key == "unattended" && s.isFalse():
+		return s.Error("a directory can only take trust away: true; " + s.whereToSet(userFile))
 	case s.Key == "priority" && s.raisesPriority(user):
 		most := "the default, normal"
 		if known {

@@ -62,6 +62,7 @@ var settingMeanings = map[string]string{
 	"policy":              "file with the stop-veto policy",
 	"permissions":         "rules that allow, ask or deny calls",
 	"permission_mode":     "what happens to calls that no rule matches: default, acceptEdits, plan, dontAsk or bypassPermissions",
+	"unattended":          "true if nobody can be asked: what would be asked about is denied, and an agent that cannot go on without a person ends",
 	"question_timeout":    "how long a question to a person stays open before it counts as denied, such as 1h; 0: as long as the run may be parked",
 	"reconcile_every":     "how often a node of yours looks for unfinished runs that no node owns, such as 5m; 0 is the default",
 	"park_timeout":        "how long a run may wait for people alone before it ends as unanswered, such as 48h; 0 is the default",
@@ -92,6 +93,7 @@ var settingNotes = map[string]string{
 	"permission_mode":     "The file of a directory can only restrict it.",
 	"reconcile_every":     "Only in your own file.",
 	"priority":            "The file of a directory can only lower it.",
+	"unattended":          "The file of a directory can only set true.",
 	"requests_per_minute": "The file of a directory can only lower it.",
 	"tokens_per_minute":   "The file of a directory can only lower it.",
 }
@@ -153,6 +155,8 @@ func (k valueKind) jsonSchema() *jsonschema.Schema {
 		return anyOf(wholeKind.jsonSchema(), &jsonschema.Schema{Type: "string", Pattern: `^([0-9]+(\.[0-9]*)?([KMGT]i?B|B)?|off)$`})
 	case numberKind:
 		return &jsonschema.Schema{Type: "number", Minimum: jsonschema.Ptr(0.0)}
+	case boolKind:
+		return &jsonschema.Schema{Type: "boolean"}
 	case durationKind:
 		return &jsonschema.Schema{Type: "string", Pattern: durationForm}
 	case priorityKind:

@@ -44,6 +44,7 @@ const (
 	wholeKind
 	numberKind
 	durationKind
+	boolKind
 	listKind
 	linesKind    // texts, one a line of the value
 	ageKind      // how long a run stays: see ParseRetention
@@ -59,7 +60,7 @@ const (
 var settingKinds = map[string]valueKind{
 	"model": textKind, "store_dir": pathKind, "log_store": textKind, "color": textKind, "output": textKind, "otlp_endpoint": textKind, "telemetry_content": textKind, "events_content": textKind,
 	"max_turns": wholeKind, "max_tokens": wholeKind, "max_tool_calls": wholeKind, "max_depth": wholeKind, "max_children": wholeKind, "max_messages": wholeKind,
-	"max_agents": wholeKind, "max_budget_usd": numberKind, "allow_unpriced": listKind, "allow_unbounded": listKind, "pricing_file": pathKind, "timeout": durationKind, "question_timeout": durationKind, "park_timeout": durationKind, "permission_mode": textKind, "log_patience": durationKind, "max_live_runs": wholeKind, "retain_age": ageKind, "retain_size": sizeKind, "reconcile_every": durationKind,
+	"max_agents": wholeKind, "max_budget_usd": numberKind, "allow_unpriced": listKind, "allow_unbounded": listKind, "pricing_file": pathKind, "timeout": durationKind, "unattended": boolKind, "question_timeout": durationKind, "park_timeout": durationKind, "permission_mode": textKind, "log_patience": durationKind, "max_live_runs": wholeKind, "retain_age": ageKind, "retain_size": sizeKind, "reconcile_every": durationKind,
 	"requests_per_minute": rateKind, "tokens_per_minute": rateKind,
 	"priority": priorityKind, "fallback": listKind, "fail_if": linesKind, "json_schema": pathKind, "use_tokens": wholeKind,
 	"require": treeKind, "criteria": treeKind, "continue": treeKind, "watch": treeKind, "breaker": treeKind,
@@ -345,6 +346,10 @@ func (s Setting) checkValue() error {
 	case sizeKind:
 		if _, err := parseRetainSize(s.Value); err != nil {
 			return s.Error(err.Error())
+		}
+	case boolKind:
+		if _, err := strconv.ParseBool(s.Value); err != nil {
+			return s.Error(fmt.Sprintf("%q is not true or false", s.Value))
 		}
 	case durationKind:
 		if d, err := time.ParseDuration(s.Value); err != nil || d < 0 {

@@ -98,7 +98,7 @@ var openedCases = []openedCase{
 		r.Dir, r.PermissionMode, r.QuestionTimeout, r.ParkTimeout, r.AskTools = in.dir, "dont-ask", 60_000, 90_000, []string{"Bash(git push:*)", "Read(./secrets/**)"}
 	}},
 	{"disallowed-tools", "plain", func(_ *testing.T, in openedInputs, r *client.RunRequest) {
-		r.Dir, r.DisallowedTools = in.dir, []string{"Write", "Edit", "Bash(rm:*)"}
+		r.Dir, r.Unattended, r.DisallowedTools = in.dir, true, []string{"Write", "Edit", "Bash(rm:*)"}
 	}},
 	{"agent-of-the-directory", "plain", func(_ *testing.T, in openedInputs, r *client.RunRequest) { r.Dir, r.Agent = in.dir, "reader" }},
 	{"agent-files", "plain", func(_ *testing.T, in openedInputs, r *client.RunRequest) {

@@ -375,7 +375,7 @@ func (cfg Config) chooseScript(path, why string) (Choice, error) {
 	if err != nil {
 		return Choice{}, fmt.Errorf("%s/%s: %w", Script, path, err)
 	}
-	return Choice{Provider: Script, Model: path, Why: why, Client: s.Client(""), Bound: Exact, Price: freePrice}, nil
+	return Choice{Provider: Script, Model: path, Why: why, Client: s.Client(""), Window: s.Window, Bound: Exact, Price: freePrice}, nil
 }
 
 func (cfg Config) chooseBuiltin(why string) (Choice, error) {

@@ -36,7 +36,7 @@ func (b *Builder) addAssistant(t agentSet, req acceptedRequest) (agentSet, error
 	if t.root != assistant.Name && !slices.Contains(req.agents, assistant.Name) {
 		return t, nil
 	}
-	general := supervisor.Definition{Name: assistant.Name, Description: assistant.Description, System: assistant.Prompt(req.Interactive),
+	general := supervisor.Definition{Name: assistant.Name, Description: assistant.Description, System: assistant.Prompt(watcherOf(req)),
 		Tools: assistantTools(req), OnlyNamed: true}
 	t, general, err := b.addSkills(t, general, req, agentfile.Definition{})
 	if err != nil {
@@ -44,6 +44,17 @@ func (b *Builder) addAssistant(t agentSet, req acceptedRequest) (agentSet, error
 	}
 	t.definitions = append(t.definitions, general)
 	return t, nil
+}
+
+// watcherOf says who can answer the questions of a run.
+func watcherOf(req acceptedRequest) assistant.Watcher {
+	switch {
+	case req.options.Unattended:
+		return assistant.Nobody
+	case req.Interactive:
+		return assistant.AtTerminal
+	}
+	return assistant.Later
 }
 
 // addExplorer adds the agent that searches for the general agent, unless the directory or the user has an agent

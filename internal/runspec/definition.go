@@ -55,6 +55,7 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 	}
 	t.warnings = append(t.warnings, warnings...)
 	def.LoopOptions = options
+	def.LoopOptions.Unattended = options.Unattended || own.Mode == spec.ModeDontAsk
 	def.LoopOptions.Hooks, def.LoopOptions.Dynamic = namedHooks(d), ""
 	if options.Context.Model == nil {
 		def.LoopOptions.Context.Model = summaries

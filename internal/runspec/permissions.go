@@ -54,6 +54,13 @@ func requestPermissions(r client.RunRequest) (p spec.Permissions, err error) {
 	return p, nil
 }
 
+// asksNobody reports whether a mode of the run says that nobody can be asked.
+func (b *Builder) asksNobody(req acceptedRequest) bool {
+	mode := cmp.Or(req.permissions.Mode, b.cfg.Permissions.Mode, claudeMode(req.claude))
+	s := req.settings
+	return mode == spec.ModeDontAsk || s != nil && s.File != config.UserFile() && s.Shared.Permissions.Mode == spec.ModeDontAsk
+}
+
 // runPermissions returns the permissions of all agents of a run: the operator's, the user's for the
 // directory, those of the request, and what the files of the directory ask or deny. Those files may come
 // from anyone, so they can only take trust away.

@@ -69,6 +69,7 @@ func (b *Builder) acceptRequest(r client.RunRequest) (acceptedRequest, error) {
 	if req.claude, err = b.claudeSettings(req.workspace, req.isOwn); err != nil {
 		return req, err
 	}
+	req.options.Unattended = req.options.Unattended || b.asksNobody(req)
 	req.policy, err = requestPolicy(b.cfg.Trust, r, req.workspace, req.settings)
 	return req, err
 }
@@ -206,6 +207,7 @@ func loopOptions(r client.RunRequest) (spec.LoopOptions, error) {
 		m.Require.Schema = string(r.JSONSchema)
 	}
 	m.QuestionMS = cmp.Or(r.QuestionTimeout, m.QuestionMS)
+	m.Unattended = m.Unattended || r.Unattended
 	if r.UseTokens != 0 {
 		m.Continue.Tokens = r.UseTokens
 	}

@@ -94,7 +94,7 @@ func requestLike(o supervisor.Opened, named client.RunRequest) client.RunRequest
 		Model: o.Model.Name, MaxTokens: o.Limits.Tokens, PermissionMode: string(p.Mode), Yes: p.Yes, AllowUnpriced: o.Unpriced,
 		AskTools: rulesFrom(p.Ask, fromAsk), DisallowedTools: rulesFrom(p.Deny, fromDisallowed),
 		AllowedTools: rulesFrom(slices.Concat(p.Allow, p.Only), fromAllowed),
-		LoopOptions:  &spec.LoopOptions{AskPeople: o.LoopOptions.AskPeople, Journal: o.LoopOptions.Journal}}
+		LoopOptions:  &spec.LoopOptions{AskPeople: o.LoopOptions.AskPeople, Unattended: o.LoopOptions.Unattended, Journal: o.LoopOptions.Journal}}
 	if named.Fork != "" { // it goes on with the model that it names
 		r.Model = cmp.Or(named.Model, r.Model)
 	}

@@ -77,6 +77,8 @@ type Script struct {
 	// Closing is the text of a turn that forbids tools when the reply in turn
 	// has no text of its own; empty means ClosingText.
 	Closing string `yaml:"closing,omitempty"`
+	// Window is the context window in tokens, of prompt and output; 0: unknown.
+	Window int64 `yaml:"window,omitempty"`
 	// Verbatim sends texts and arguments as they are written: nothing in them is replaced.
 	Verbatim bool `yaml:"verbatim,omitempty"`
 }

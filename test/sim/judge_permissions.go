@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 // permissionJudge decides about calls by its own reading of the rules: the definitions of the run, from the agent up to
@@ -85,6 +86,14 @@ func (j *permissionJudge) decide(tool string, class model.Class) spec.HookDecisi
 		}
 	}
 	return strictest
+}
+
+// isUnattended reports whether the agent, or one above it, may ask nobody.
+func (j *permissionJudge) isUnattended() bool {
+	o := j.population.super.shadow.super.State.Run
+	return o.LoopOptions.Unattended || slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool {
+		return d.LoopOptions.Unattended && slices.Contains(j.lineage(), d.Name)
+	})
 }
 
 // noteQuestion keeps what a question is about.

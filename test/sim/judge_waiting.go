@@ -40,7 +40,7 @@ func (j *agentJudge) checkQuestion(after *agent.State, q agent.Park, out activat
 		var p agent.Park
 		return t.Kind == "park" && mailbox.Unmarshal(t.Body, &p) == nil && p == q
 	})
-	if q.Reason != spec.ResumeUnsafe && !after.Task.LoopOptions.AskPeople {
+	if q.Reason != spec.ResumeUnsafe && (!after.Task.LoopOptions.AskPeople || j.permits.isUnattended()) {
 		j.fail("%s asks %q, and nobody can be asked", a.id, q.Question)
 	}
 	if !asked || strings.TrimSpace(q.Question) == "" || q.Reason == "" {

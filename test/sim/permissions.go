@@ -36,6 +36,10 @@ func drawPermissions(p *seedPlan, o *supervisor.Opened) {
 	}
 	o.LoopOptions.QuestionMS = oneOf[int64](d, 0, 0, 200, 2000)
 	o.LoopOptions.Obstacles = true
+	o.LoopOptions.Unattended = d.percent(10)
+	for i := range o.Definitions {
+		o.Definitions[i].LoopOptions.Unattended = d.percent(10)
+	}
 	if !p.isOn(faultHead) { // docs/gaps.md: an end by a cancel goes unnoticed if the log of the agent lost its head
 		o.ParkMS = oneOf[int64](d, 0, 0, 0, 500, 60_000)
 	}

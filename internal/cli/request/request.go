@@ -85,6 +85,7 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&q.DisallowedTools, "disallowed-tools", nil, "deny these tools, comma-separated; 'Bash(rm:*)' and 'Read(./secrets/**)' deny only such calls")
 	f.StringSliceVar(&q.AskTools, "ask-tools", nil, "ask before calls that match these rules, comma-separated, such as 'Bash(git push:*)'")
 	f.StringVar(&q.PermissionMode, "permission-mode", "", "what happens to calls that no rule matches: default, acceptEdits, plan, dontAsk, bypassPermissions")
+	f.BoolVar(&q.Unattended, "unattended", false, "nobody can be asked: what would be asked about is denied, and an agent that cannot go on without a person ends (--permission-mode dontAsk implies it)")
 	f.DurationVar(&r.questionTimeout, "question-timeout", 0, "how long a question to a person stays open before it counts as denied (default: as long as the run may be parked, see --park-timeout)")
 	f.DurationVar(&r.parkTimeout, "park-timeout", 0, "how long the run may wait for people alone before it ends as unanswered (default 720h)")
 	f.BoolVar(&q.NoAgentsMD, "no-agents-md", false, "do not add AGENTS.md or CLAUDE.md to the prompts, the project's or your own")

@@ -17,7 +17,7 @@ func loopOptionPairs(m spec.LoopOptions) [][2]string {
 		{"watch", watchText(m.Watch)},
 		{"breaker", breakerText(m.Breaker)},
 		{"tool retries", orOff(m.ToolRetries > 0, fmt.Sprintf("up to %d after a temporary failure", m.ToolRetries))},
-		{"questions to people", orOff(m.AskPeople, questionsText(m))},
+		{"questions to people", questionsText(m)},
 		{"journal", orOff(m.Journal, "kept by the agent")},
 	}
 	var fallbacks []string
@@ -49,7 +49,7 @@ func ownLoopOptionPairs(m *spec.LoopOptions) [][2]string {
 		return nil
 	}
 	said := map[string]bool{"context": m.Context.Percent != 0, "watch": m.Watch.Of != 0, "breaker": m.Breaker != spec.Breaker{},
-		"tool retries": m.ToolRetries != 0, "fallbacks": len(m.Fallbacks) > 0, "hooks": len(m.Hooks) > 0, "required": true, "continues": true}
+		"tool retries": m.ToolRetries != 0, "questions to people": m.Unattended, "fallbacks": len(m.Fallbacks) > 0, "hooks": len(m.Hooks) > 0, "required": true, "continues": true}
 	return slices.DeleteFunc(loopOptionPairs(*m), func(pair [2]string) bool { return !said[pair[0]] })
 }
 
@@ -130,7 +130,12 @@ func requireText(r spec.Require) string {
 
 // questionsText says how long a question to a person stays open.
 func questionsText(m spec.LoopOptions) string {
-	if m.QuestionMS == 0 {
+	switch {
+	case m.Unattended:
+		return "off: the run is unattended"
+	case !m.AskPeople:
+		return "off"
+	case m.QuestionMS == 0:
 		return "allowed"
 	}
 	return "allowed, open for " + console.Took(m.QuestionMS)

@@ -61,6 +61,7 @@ func init() { // the readers refer to the tables
 		"question_timeout": func(d *decoder, k string, n *yaml.Node) {
 			d.def.LoopOptions.QuestionMS = d.readDuration(n, k).Milliseconds()
 		},
+		"unattended":    func(d *decoder, k string, n *yaml.Node) { d.def.LoopOptions.Unattended = d.readBool(n, k) },
 		"park_timeout":  func(d *decoder, k string, n *yaml.Node) { d.def.ParkTimeout = d.readDuration(n, k) },
 		"fallback":      func(d *decoder, k string, n *yaml.Node) { d.def.Fallback = d.readList(n, k) },
 		"temperature":   readTemperature,
