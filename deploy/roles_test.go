@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -271,5 +272,21 @@ func TestACompleteSite(t *testing.T) {
 	}
 	if d, err := c.Delete(ctx, id); err != nil || d.Agents != 1 {
 		t.Errorf("a node deletes a run with %+v, %v", d, err)
+	}
+	checkPrune(ctx, t, c, "script/"+path)
+}
+
+// checkPrune checks that a node may prune a run.
+func checkPrune(ctx context.Context, t *testing.T, c *client.Client, model string) {
+	t.Helper()
+	old := client.NewID()
+	if _, err := c.Run(ctx, client.RunRequest{RunID: old, Prompt: "Say hello", Model: model}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Wait(ctx, old); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := c.Prune(ctx, client.PruneRequest{}); err != nil || !slices.Equal(p.Runs, []string{old}) {
+		t.Errorf("a node prunes a run with %+v, %v", p, err)
 	}
 }

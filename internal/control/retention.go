@@ -37,6 +37,7 @@ type retention struct {
 	limits retentionLimits
 	wake   chan struct{} // has room for one signal
 
+	crowded    bool      // it was reported that the stores are nearly full
 	sweptAt    time.Time // of tombstones
 	sweepAfter string    // the address after which the sweep of tombstones continues; "": at the beginning
 }
@@ -103,6 +104,9 @@ func (r *retention) runPass(ctx context.Context, now time.Time) error {
 		return err
 	}
 	if err := p.removeAll(ctx); err != nil {
+		return err
+	}
+	if err := p.warnCrowded(ctx); err != nil {
 		return err
 	}
 	return r.sweepTombstones(ctx, rows, now)

@@ -66,7 +66,7 @@ func (c *opener) checkRoom(ctx context.Context) error {
 }
 
 // roomHint is what to do about a full store.
-const roomHint = "`troupe prune` removes old runs; or give the logs more room"
+const roomHint = crowdedRemedy
 
 // Room returns how many bytes of the index are used.
 func (r *Runs) Room(ctx context.Context) (used, most uint64, err error) {

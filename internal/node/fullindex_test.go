@@ -77,3 +77,34 @@ func TestAFullIndexRefusesRunsAndLosesNoEnd(t *testing.T) {
 		}
 	}
 }
+
+// Before new runs are refused for want of room, observers are told that the stores are nearly full, and what makes room, where
+// retention may remove nothing.
+//
+//behaviour:shows K17
+func TestNearlyFullIndexIsReportedBeforeItRefuses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	h := startNode(t, dir)
+	for _, run := range []string{"works", "waits"} { // what works stays, however little room there is
+		if _, err := h.runs.Add(testContext(t), client.RunInfo{RunID: run, State: client.RunLive, Title: strings.Repeat("x", 400)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limitIndex(t, h, 35) // 74 % of the limit are used
+	sub, err := connectRole(t, h, bus.RoleObserver).SubscribeSync("troupe.evt._cluster.*." + event.KindLogsLow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := sub.NextMsgWithContext(testContext(t)) // of the first pass of retention
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(m.Data)
+	if err := control.ValidateEvent(m.Data); err != nil || !strings.Contains(text, "the index of runs (7") || !strings.Contains(text, "troupe prune --older-than") {
+		t.Errorf("%s: %v", text, err)
+	}
+	if _, err := connectClient(t, h).Run(testContext(t), client.RunRequest{RunID: client.NewID(), Prompt: "Say hello", Model: writeScript(t, "default: [{text: hello}]")}); err != nil {
+		t.Errorf("a run is refused already: %v", err)
+	}
+}
