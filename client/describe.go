@@ -96,6 +96,10 @@ type DefinitionInfo struct {
 	Handoffs    []string    `json:"handoffs,omitempty"`
 	Model       string      `json:"model,omitempty"` // "": the run's
 	Limits      spec.Limits `json:"limits"`
+	// Constraints, Criteria and FailIf add to those of the run.
+	Constraints []string `json:"constraints,omitempty"`
+	Criteria    []string `json:"criteria,omitempty"`
+	FailIf      []string `json:"failure_conditions,omitempty"`
 	// LoopOptions are the definition's own; they override those of the run.
 	LoopOptions *spec.LoopOptions `json:"loop_options,omitempty"`
 }

@@ -41,6 +41,10 @@ type Definition struct {
 	LoopOptions spec.LoopOptions `msgpack:"a,omitempty" json:"loop_options"`
 	// Permissions are its own, beside those of the run.
 	Permissions *spec.Permissions `msgpack:"pe,omitempty" json:"permissions,omitempty"`
+	// Constraints, Criteria and FailIf add to those of the run.
+	Constraints []string `msgpack:"co,omitempty" json:"constraints,omitempty"`
+	Criteria    []string `msgpack:"cr,omitempty" json:"criteria,omitempty"`
+	FailIf      []string `msgpack:"fi,omitempty" json:"failure_conditions,omitempty"`
 	// Source is the file that defines it, "" for a built-in one, and Hash the version
 	// of its prompt.
 	Source string `msgpack:"u,omitempty" json:"source,omitempty"`

@@ -211,6 +211,9 @@ func printTask(t spec.Task) string {
 	if t.Priority != "" {
 		out += " priority=" + t.Priority
 	}
+	if len(t.FailIf) > 0 {
+		out += fmt.Sprintf(" fail-if=%q", t.FailIf)
+	}
 	if t.Caller != "" {
 		out += fmt.Sprintf(" caller=%s constraints=%q criteria=%q trace=%s", t.Caller, t.Constraints, t.Criteria, t.Trace)
 	}
@@ -415,10 +418,12 @@ func parseOpened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
 			o.Conversation, o.InLane = rest, true
 		case "priority":
 			o.Priority = rest
+		case "fail-if":
+			o.FailIf = []string{rest}
 		case "caller":
 			o.Caller, o.Constraints, o.Criteria, o.Trace = rest, []string{"read only"}, []string{"names a winner"}, "00-trace-01"
 		default:
-			t.Fatalf("%s: a run has lines goal, tools, agent, rule, lasts, directory, conversation, priority and caller, not %q", d.Pos, word)
+			t.Fatalf("%s: a run has lines goal, tools, agent, rule, lasts, directory, conversation, priority, fail-if and caller, not %q", d.Pos, word)
 		}
 	}
 	if len(o.Definitions) == 0 {
@@ -448,7 +453,8 @@ func parseDefinition(t *testing.T, d *datadriven.TestData, line string) supervis
 		}
 		return arg.Vals
 	}
-	def := supervisor.Definition{Name: name, NodePool: argValue(t, in, "pool"), Tools: list("tools"), Deny: list("deny"), Offer: list("offer"), Delegates: list("delegates"), Handoffs: list("handoffs")}
+	def := supervisor.Definition{Name: name, NodePool: argValue(t, in, "pool"), Tools: list("tools"), Deny: list("deny"), Offer: list("offer"), Delegates: list("delegates"), Handoffs: list("handoffs"),
+		Constraints: list("constraints"), Criteria: list("criteria"), FailIf: list("fail-if")}
 	def.LoopOptions.Require = parseRequire(t, in)
 	def.LoopOptions.Require.Schema, def.LoopOptions.Hooks = argValue(t, in, "schema"), readHooks(list("hooks"))
 	def.Limits = spec.Limits{Tokens: int64(argNumber(t, in, "tokens", 0)), Nano: int64(argNumber(t, in, "nano", 0)), Turns: argNumber(t, in, "turns", 0),

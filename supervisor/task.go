@@ -25,8 +25,8 @@ func (o Opened) findDefinition(name string) (Definition, bool) {
 func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 	t := spec.Task{
 		Run: o.Run, ID: m.ID, Parent: m.Parent, Depth: m.Depth, Name: def.Name, Goal: goal,
-		System: def.System, Model: o.Model, Caller: o.Caller, Priority: o.Priority, Constraints: o.Constraints,
-		Criteria: o.Criteria, FailIf: o.FailIf, Trace: o.Trace, Workspace: o.Workspace, Writable: o.Writable,
+		System: def.System, Model: o.Model, Caller: o.Caller, Priority: o.Priority, Constraints: slices.Concat(o.Constraints, def.Constraints),
+		Criteria: slices.Concat(o.Criteria, def.Criteria), FailIf: slices.Concat(o.FailIf, def.FailIf), Trace: o.Trace, Workspace: o.Workspace, Writable: o.Writable,
 		Limits: tighterLimits(def.Limits, o.Agent), LoopOptions: o.mergeLoopOptions(m.Depth, def), Memory: def.Memory, Source: def.Source, Hashes: o.configVersions(def), Media: o.mediaAt(m.Depth),
 	}
 	t.LoopOptions.Unattended = t.LoopOptions.Unattended || m.unattended

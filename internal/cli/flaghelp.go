@@ -24,7 +24,7 @@ var flagGroups = []flagGroup{
 	{"Task", []string{"agent", "attach", "dir", "model", "yes", "max-budget-usd", "timeout", "detach", "resume"}},
 	{"Agents and tools", []string{"agents", "mcp-config", "no-agents-md", "effort", "fallback", "temperature", "priority"}},
 	{"Permissions", []string{"permission-mode", "allowed-tools", "disallowed-tools", "ask-tools", "guardrails", "policy", "unattended", "question-timeout", "park-timeout"}},
-	{"What the answer must be", []string{"json-schema", "require-tool", "fail-if", "use-tokens"}},
+	{"What the answer must be", []string{"json-schema", "require-tool", "criteria", "constraints", "fail-if", "use-tokens"}},
 	{"History", []string{"conversation", "history", "fork", "instead", "layer", "run-id", "record", "replay"}},
 	{"Limits of the run", []string{"max-tokens", "max-tool-calls", "max-agents", "max-depth", "max-messages", "allow-unpriced", "allow-unbounded"}},
 	{"Limits of an agent", []string{"max-turns", "max-agent-tokens", "max-agent-tool-calls", "max-children", "max-output-tokens", "closing-tokens", "max-reply-calls", "max-parallel-tools",

@@ -23,6 +23,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/page"
 	"github.com/troupe-run/troupe/internal/cli/policies"
 	"github.com/troupe-run/troupe/internal/cli/recording"
+	"github.com/troupe-run/troupe/internal/cli/request"
 	"github.com/troupe-run/troupe/internal/cli/run"
 	"github.com/troupe-run/troupe/internal/cli/runs"
 	"github.com/troupe-run/troupe/internal/cli/screen"
@@ -178,7 +179,7 @@ func (a *app) applySettings(c *cobra.Command, can []string) error {
 	for _, s := range found {
 		f := c.Flags().Lookup(s.Flag())
 		switch {
-		case f == nil || f.Changed:
+		case f == nil || f.Changed && !slices.Contains(request.SentenceFlags, f.Name):
 			continue
 		case s.Key == "output" && !slices.Contains(can, s.Value):
 			continue // the setting is for other commands

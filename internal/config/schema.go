@@ -47,7 +47,8 @@ var settingMeanings = map[string]string{
 	"json_schema":         "file with the JSON Schema that an answer must meet",
 	"use_tokens":          "output tokens for the root agent to use up; it may stop at 90 %, or when continuing brings little",
 	"require":             "what an answer needs: results of tools, and a JSON Schema",
-	"criteria":            "another name of require",
+	"constraints":         "sentences that bind all agents of a run, such as \"Change no file outside of docs.\"",
+	"criteria":            "sentences: the run is a success if they hold",
 	"continue":            "output tokens that the agent is told to use up before its answer is accepted",
 	"watch":               "loop detection: how many repeats count as a loop (docs/loop-options.md)",
 	"breaker":             "how many failures of a tool on one target, or forbidden calls, in a row make the loop ask a person",
@@ -85,6 +86,9 @@ var settingNotes = map[string]string{
 	"retain_age":          "Only in your own file.",
 	"retain_size":         "Only in your own file.",
 	"guardrails":          "Those of all files and of the flag add up.",
+	"constraints":         "Those of all files, of the variable and of the flag add up.",
+	"criteria":            "Those of all files, of the variable and of the flag add up.",
+	"fail_if":             "Those of all files, of the variable and of the flag add up.",
 	"hooks":               "Only in your own file.",
 	"a2a_agents":          "Only in your own file.",
 	"json_schema":         "Relative to the settings file.",
@@ -219,7 +223,7 @@ func treeSchema(key string) *jsonschema.Schema {
 		return orOff(c)
 	case "polling":
 		return anyOf(listOf(textKind.jsonSchema()), textKind.jsonSchema())
-	case "require", "criteria":
+	case "require":
 		evidence := anyOf(textKind.jsonSchema(), objectSchema(map[string]*jsonschema.Schema{"tool": textKind.jsonSchema(), "contains": textKind.jsonSchema()}))
 		return objectSchema(map[string]*jsonschema.Schema{"evidence": listOf(evidence), "schema": anyOf(textKind.jsonSchema(), &jsonschema.Schema{Type: "object"}),
 			"tries": wholeKind.jsonSchema()})

@@ -52,9 +52,11 @@ func TestSchemaAgreesWithValidate(t *testing.T) {
 		"- model\n":               false,
 		"fallback: [a/b, c/d]\n":  true,
 		"fallback: a/b,c/d\n":     true,
-		"fallback: [[a]]\n":       false,
-		"fallback: {a: b}\n":      false,
-		"use_tokens: -3\n":        false,
+		"criteria: [One., Two.]\nconstraints: One.\n": true,
+		"criteria: {evidence: [grep]}\n":              false,
+		"fallback: [[a]]\n":                           false,
+		"fallback: {a: b}\n":                          false,
+		"use_tokens: -3\n":                            false,
 		"hooks:\n  pre_tool: [{name: a, command: 'true'}]\nmax_tokens: 100\n": true,
 	} {
 		file := filepath.Join(t.TempDir(), FileName)

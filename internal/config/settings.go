@@ -12,6 +12,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -62,8 +63,8 @@ var settingKinds = map[string]valueKind{
 	"max_turns": wholeKind, "max_tokens": wholeKind, "max_tool_calls": wholeKind, "max_depth": wholeKind, "max_children": wholeKind, "max_messages": wholeKind,
 	"max_agents": wholeKind, "max_budget_usd": numberKind, "allow_unpriced": listKind, "allow_unbounded": listKind, "pricing_file": pathKind, "timeout": durationKind, "unattended": boolKind, "question_timeout": durationKind, "park_timeout": durationKind, "permission_mode": textKind, "log_patience": durationKind, "max_live_runs": wholeKind, "retain_age": ageKind, "retain_size": sizeKind, "reconcile_every": durationKind,
 	"requests_per_minute": rateKind, "tokens_per_minute": rateKind,
-	"priority": priorityKind, "fallback": listKind, "fail_if": linesKind, "json_schema": pathKind, "use_tokens": wholeKind,
-	"require": treeKind, "criteria": treeKind, "continue": treeKind, "watch": treeKind, "breaker": treeKind,
+	"priority": priorityKind, "fallback": listKind, "fail_if": linesKind, "constraints": linesKind, "criteria": linesKind, "json_schema": pathKind, "use_tokens": wholeKind,
+	"require": treeKind, "continue": treeKind, "watch": treeKind, "breaker": treeKind,
 	"context": treeKind, "polling": treeKind, "tool_retries": treeKind, "patience": treeKind, "limit_notes": treeKind, "max_agent_tokens": wholeKind, "tools": treeKind, "a2a_agents": treeKind, "hooks": treeKind, "guardrails": treeKind, "permissions": treeKind, "policy": policyKind,
 }
 
@@ -168,7 +169,7 @@ func (p SettingSources) addFiles(all map[string]Setting) error {
 		user[s.Key] = s
 	}
 	for _, s := range theirs {
-		if _, ok := all[s.Key]; ok {
+		if _, ok := all[s.Key]; ok || settingKinds[s.Key] == linesKind {
 			continue
 		}
 		own, known := user[s.Key]
@@ -187,11 +188,25 @@ func (p SettingSources) addFiles(all map[string]Setting) error {
 		all[s.Key] = s
 	}
 	for _, s := range mine {
-		if _, ok := all[s.Key]; !ok {
+		if _, ok := all[s.Key]; !ok && settingKinds[s.Key] != linesKind {
 			all[s.Key] = s
 		}
 	}
+	addSentences(all, mine, theirs)
 	return nil
+}
+
+// addSentences adds the sentences of the files: they add up, so the file of a directory removes none of the user's.
+func addSentences(all map[string]Setting, files ...[]Setting) {
+	for _, s := range slices.Concat(files...) {
+		if settingKinds[s.Key] != linesKind {
+			continue
+		}
+		if known, ok := all[s.Key]; ok {
+			s.Value, s.From = known.Value+"\n"+s.Value, known.From+" and "+s.From
+		}
+		all[s.Key] = s
+	}
 }
 
 // readSettings reads one file; a missing file has no settings.
@@ -277,6 +292,8 @@ func readSetting(file string, key, value *yaml.Node) (Setting, error) {
 			return Setting{}, fmt.Errorf("%w %s: %s: expected a list of texts, each in one line", ErrSetting, where, key.Value)
 		}
 		value = &yaml.Node{Kind: yaml.ScalarNode, Value: items}
+	case form == linesKind && value.Kind == yaml.MappingNode:
+		return Setting{}, fmt.Errorf("%w %s: %s: expected sentences; evidence, schema and tries are keys of require", ErrSetting, where, key.Value)
 	case form == rateKind && value.Kind == yaml.MappingNode:
 		items, ok := joinRates(value)
 		if !ok {

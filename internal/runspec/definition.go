@@ -19,7 +19,7 @@ import (
 // registerAgent adds one agent and its commands. It replaces an agent of the same name.
 func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelection, d agentfile.Definition) (agentSet, error) {
 	def := supervisor.Definition{Name: d.Name, Description: d.Description, System: d.Prompt, Delegates: d.Delegates, Handoffs: d.Handoffs, Source: d.Path, Hash: HashVersion(d.Prompt),
-		Limits: d.Limits}
+		Limits: d.Limits, Constraints: d.Constraints, Criteria: d.Criteria, FailIf: d.FailIf}
 	def.Limits.Turns, def.Limits.Tokens, def.Limits.Nano = d.MaxTurns, d.Budget.Tokens, int64(d.Budget.USD*usdNano)
 	if ms := d.Timeout.Milliseconds(); ms > 0 {
 		def.Limits.SoftMS, def.Limits.HardMS = ms, spec.HardLimitMS(ms)

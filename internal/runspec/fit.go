@@ -35,6 +35,9 @@ func definitionSize(d supervisor.Definition) int {
 			names += len(name) + nameBytes
 		}
 	}
+	for _, sentence := range slices.Concat(d.Constraints, d.Criteria, d.FailIf) { // the definition and its prompt have it
+		names += 2 * len(sentence)
+	}
 	for _, h := range d.LoopOptions.Hooks {
 		names += len(h.Name) + len(h.Tools) + len(h.Command) + len(h.Rules)
 	}

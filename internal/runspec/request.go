@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
@@ -109,24 +107,19 @@ func checkRequest(r client.RunRequest) error {
 	if _, err := throttle.ParsePriority(r.Priority); err != nil {
 		return refuse.Bad("write high, normal or low, or leave it out for normal", "priority is %q", clip.Marked(r.Priority, wordShown, "…"))
 	}
-	return checkFailureConditions(r.FailureConditions)
+	return checkSentences(r)
 }
 
 const wordShown = 40 // bytes of a word in an error
 
-// checkFailureConditions refuses conditions that a prompt could not state one by one.
-func checkFailureConditions(list []string) error {
-	if len(list) > spec.FailureConditionsMax {
-		return refuse.Bad("state the most important ones", "%d failure conditions are given, at most %d are allowed", len(list), spec.FailureConditionsMax)
-	}
-	for i, c := range list {
-		switch {
-		case strings.TrimSpace(c) == "":
-			return refuse.Bad("write a sentence, such as \"a test fails\"", "failure condition %d is empty", i+1)
-		case len(c) > spec.FailureConditionBytesMax:
-			return refuse.Bad("write one sentence", "failure condition %d has %d bytes, at most %d are allowed", i+1, len(c), spec.FailureConditionBytesMax)
-		case strings.ContainsFunc(c, unicode.IsControl) || !utf8.ValidString(c):
-			return refuse.Bad("write one line of plain text", "failure condition %d has a control character", i+1)
+// checkSentences refuses sentences that a prompt could not state one by one.
+func checkSentences(r client.RunRequest) error {
+	for _, field := range []struct {
+		name string
+		list []string
+	}{{"constraints", r.Constraints}, {"criteria", r.Criteria}, {"failure conditions", r.FailureConditions}} {
+		if problem, hint := agentfile.SentenceProblem(field.name, field.list); problem != "" {
+			return refuse.Bad(hint, "%s", problem)
 		}
 	}
 	return nil

@@ -48,6 +48,9 @@ type agentDoc struct {
 	Memory         string           `json:"memory,omitempty"`
 	MCPServers     []string         `json:"mcp_servers,omitempty"`
 	OutputSchema   string           `json:"output_schema,omitempty"`
+	Constraints    []string         `json:"constraints,omitempty"`
+	Criteria       []string         `json:"criteria,omitempty"`
+	FailIf         []string         `json:"fail_if,omitempty"`
 	Pool           string           `json:"pool,omitempty"`
 	Export         bool             `json:"export,omitempty"`
 	Notes          []console.Remark `json:"notes"`
@@ -60,6 +63,7 @@ func (cs *Commands) describeAgent(r Roster, i Info) error {
 		doc.Tokens, doc.USD, doc.Share = d.Budget.Tokens, d.Budget.USD, d.Budget.Share
 		doc.TimeoutMS, doc.Fallback, doc.Skills, doc.Memory = d.Timeout.Milliseconds(), d.Fallback, d.Skills, d.Memory
 		doc.OutputSchema, doc.Pool, doc.Export = d.OutputSchema, d.Placement.Pool, d.Export
+		doc.Constraints, doc.Criteria, doc.FailIf = d.Constraints, d.Criteria, d.FailIf
 		for _, s := range d.MCPServers {
 			doc.MCPServers = append(doc.MCPServers, s.Name)
 		}
@@ -80,6 +84,7 @@ func (cs *Commands) describeAgent(r Roster, i Info) error {
 		[2]string{"turns", turns}, [2]string{"budget", budgetText(doc)}, [2]string{"timeout", orEmpty(console.Took(doc.TimeoutMS))},
 		[2]string{"fallback", strings.Join(doc.Fallback, ", ")}, [2]string{"permissions", doc.PermissionMode}, [2]string{"effort", doc.Effort},
 		[2]string{"skills", strings.Join(doc.Skills, ", ")}, [2]string{"memory", doc.Memory}, [2]string{"mcp", strings.Join(doc.MCPServers, ", ")},
+		[2]string{"constraints", strings.Join(doc.Constraints, "\n")}, [2]string{"criteria", strings.Join(doc.Criteria, "\n")}, [2]string{"fails if", strings.Join(doc.FailIf, "\n")},
 		[2]string{"answer", schemaText(doc.OutputSchema)}, [2]string{"pool", doc.Pool},
 		[2]string{"prompt", fmt.Sprintf("%d bytes: troupe agents prompt %s", i.PromptBytes, i.Name)})
 	if len(doc.Notes) > 0 {

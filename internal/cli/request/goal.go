@@ -23,6 +23,9 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
+// SentenceFlags are the flags of sentences that agents read. The settings of the same names add to them.
+var SentenceFlags = []string{"constraints", "criteria", "fail-if"}
+
 // goalFlags are the flags of run and start about the goal: requirements of the answer,
 // the budget to use up, and the fallback models.
 type goalFlags struct {
@@ -34,7 +37,9 @@ func (r *Flags) addGoalFlags(f *pflag.FlagSet) {
 	q := &r.Request
 	f.StringSliceVar(&q.Fallback, "fallback", nil, fmt.Sprintf("models to use, in order, when the previous one has failed, at most %d", spec.FallbacksMax))
 	f.StringArrayVar(&q.RequireTool, "require-tool", nil, "tool whose result the answer requires: NAME, or NAME=TEXT if the result must contain TEXT; may be repeated")
-	f.StringArrayVar(&q.FailureConditions, "fail-if", nil, fmt.Sprintf("condition under which the run has failed, a sentence that agents read; may be repeated, at most %d", spec.FailureConditionsMax))
+	f.StringArrayVar(&q.Constraints, SentenceFlags[0], nil, fmt.Sprintf("constraint on the work of all agents, a sentence that they read; may be repeated, at most %d", spec.FailureConditionsMax))
+	f.StringArrayVar(&q.Criteria, SentenceFlags[1], nil, fmt.Sprintf("criterion of success, a sentence that agents read; may be repeated, at most %d", spec.FailureConditionsMax))
+	f.StringArrayVar(&q.FailureConditions, SentenceFlags[2], nil, fmt.Sprintf("condition under which the run has failed, a sentence that agents read; may be repeated, at most %d", spec.FailureConditionsMax))
 	f.StringSliceVar(&r.goal.guardrails, "guardrails", nil, "ready guardrails of all agents, NAME, NAME:ACTION or NAME:ACTION:SEVERITY: secrets, injection, size; warn, block or end; low, medium, high or critical")
 	f.StringVar(&r.goal.schema, "json-schema", "", "file with the JSON Schema of the answer, at most 32 KiB")
 	f.Int64Var(&q.UseTokens, "use-tokens", 0, "output tokens for the root agent to use up; it may stop at 90 %, or when continuing brings little")
@@ -51,7 +56,9 @@ func (r *Flags) completeGoal(origins *Origins) error {
 		q.Fallback = slices.Clone(q.Fallback)
 		q.Fallback[i] = route
 	}
-	q.FailureConditions = splitConditions(q.FailureConditions)
+	for _, list := range []*[]string{&q.Constraints, &q.Criteria, &q.FailureConditions} {
+		*list = splitSentences(*list)
+	}
 	if r.goal.schema != "" {
 		text, err := readSchema(origins.SchemaBelow, r.goal.schema)
 		if err != nil {
@@ -73,8 +80,8 @@ func (r *Flags) completeGoal(origins *Origins) error {
 	return nil
 }
 
-// splitConditions makes each line a condition of its own: a setting holds several in one value.
-func splitConditions(list []string) []string {
+// splitSentences makes each line a sentence of its own: a setting holds several in one value.
+func splitSentences(list []string) []string {
 	var out []string
 	for _, text := range list {
 		for line := range strings.Lines(text) {

@@ -76,6 +76,7 @@ func init() { // the readers refer to the tables
 		"permissions":   func(d *decoder, k string, n *yaml.Node) { d.readPermissions(k, n, &d.def.Permissions) },
 	}
 	maps.Copy(ownFields, loopOptionFields())
+	maps.Copy(ownFields, sentenceFields())
 	budgetFields = map[string]fieldReader{
 		"tokens": func(d *decoder, k string, n *yaml.Node) {
 			d.def.Budget.Tokens = d.readInteger(n, k, "a number of tokens, such as 12000")

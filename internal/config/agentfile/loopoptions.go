@@ -164,7 +164,7 @@ func parseShared(path string, data []byte) (SharedSettings, error) {
 // loopOptionFields are the keys below x-troupe, and at the top of a settings file.
 func loopOptionFields() map[string]fieldReader {
 	return map[string]fieldReader{
-		"require": readRequire, "criteria": readRequire,
+		"require":      readRequire,
 		"continue":     readContinue,
 		"watch":        readWatch,
 		"breaker":      readBreaker,

@@ -22,7 +22,6 @@ func TestAnAgentFileSaysHowItsLoopBehaves(t *testing.T) {
 	for text, want := range map[string]spec.LoopOptions{
 		"require: {evidence: [Grep, shell=ok, {tool: Read, contains: a=b}], tries: 3}": {Require: spec.Require{Tries: 3,
 			Evidence: []spec.Evidence{{Tool: "grep"}, {Tool: "shell", Contains: "ok"}, {Tool: "read_file", Contains: "a=b"}}}},
-		"criteria: {evidence: [grep]}":                            {Require: spec.Require{Evidence: []spec.Evidence{{Tool: "grep"}}}},
 		"continue: 50_000":                                        {Continue: spec.Continue{Tokens: 50000}},
 		"continue: {tokens: 9, percent: 80, small: 7, rounds: 2}": {Continue: spec.Continue{Tokens: 9, Percent: 80, Small: 7, Rounds: 2}},
 		"continue: off":                                           {Continue: spec.Continue{Tokens: spec.Off}},
