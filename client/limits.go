@@ -9,14 +9,18 @@ type AgentLimits struct {
 	ClosingTokens     int64 `json:"closing_tokens,omitempty"`    // kept for the closing turn
 	MaxAgentToolCalls int64 `json:"max_agent_tool_calls,omitempty"`
 	MaxAgentTokens    int64 `json:"max_agent_tokens,omitempty"`
-	MaxReplyCalls     int64 `json:"max_reply_calls,omitempty"`    // tool calls of one reply
-	MaxParallelTools  int64 `json:"max_parallel_tools,omitempty"` // at once
-	MaxRetries        int64 `json:"max_retries,omitempty"`        // of a failed model call
-	MaxMalformed      int64 `json:"max_malformed,omitempty"`      // useless replies in a row
-	MaxCuts           int64 `json:"max_cuts,omitempty"`           // continuations of a cut reply, in a row
-	MaxVetoes         int64 `json:"max_vetoes,omitempty"`         // answers sent back, in a row
-	MaxHandoffs       int64 `json:"max_handoffs,omitempty"`       // of one conversation, in one run
+	// MaxAgentBudgetUSD is counted in billionths of a dollar; less than one is an error.
+	MaxAgentBudgetUSD float64 `json:"max_agent_budget_usd,omitempty"`
+	MaxReplyCalls     int64   `json:"max_reply_calls,omitempty"`    // tool calls of one reply
+	MaxParallelTools  int64   `json:"max_parallel_tools,omitempty"` // at once
+	MaxRetries        int64   `json:"max_retries,omitempty"`        // of a failed model call
+	MaxMalformed      int64   `json:"max_malformed,omitempty"`      // useless replies in a row
+	MaxCuts           int64   `json:"max_cuts,omitempty"`           // continuations of a cut reply, in a row
+	MaxVetoes         int64   `json:"max_vetoes,omitempty"`         // answers sent back, in a row
+	MaxHandoffs       int64   `json:"max_handoffs,omitempty"`       // of one conversation, in one run
 }
+
+const usdNano = 1e9
 
 // Field returns the limit of that name: a field of a request. nil: there is none.
 func (l *AgentLimits) Field(name string) *int64 {
@@ -47,7 +51,7 @@ func (l *AgentLimits) Field(name string) *int64 {
 
 // Spec returns the limits as a run records them.
 func (l AgentLimits) Spec() spec.Limits {
-	made := spec.Limits{Tokens: l.MaxAgentTokens}
+	made := spec.Limits{Tokens: l.MaxAgentTokens, Nano: int64(l.MaxAgentBudgetUSD * usdNano)}
 	for _, n := range spec.NamedLimits() {
 		if v := l.Field(n.Request); v != nil {
 			n.Set(&made, *v)

@@ -51,7 +51,7 @@ var limitsTable = map[string]limitDoors{
 	"Limits.SoftMS":     {"timeout", "timeout", "x-troupe.timeout", "timeout_ms"},
 	"Limits.HardMS":     {"timeout", "timeout", "x-troupe.timeout", "timeout_ms"}, // it follows from the soft limit
 	"Limits.Tokens":     {"max-agent-tokens", "max_agent_tokens", "x-troupe.budget.tokens", "max_agent_tokens"},
-	"Limits.Nano":       {"- of all agents alike it follows from max-agent-tokens", "- as the flag", "x-troupe.budget.usd", "- as the flag"},
+	"Limits.Nano":       {"max-agent-budget-usd", "max_agent_budget_usd", "x-troupe.budget.usd", "max_agent_budget_usd"},
 
 	"RunLimits.Tokens":   {"max-tokens", "max_tokens", ofTheRun, "max_tokens"},
 	"RunLimits.Nano":     {"max-budget-usd", "max_budget_usd", ofTheRun, "max_budget_usd"},

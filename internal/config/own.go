@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,6 +79,8 @@ func (s Setting) refuseUserOnly(dir, userFile string, user Setting, known bool) 
 		return s.Error(fmt.Sprintf("the directory of the run may not raise its priority: %s is above %s; for more, %s", s.Value, most, s.whereToSet(userFile)))
 	case settingKinds[s.Key] == rateKind:
 		return s.refuseHigherRates(userFile, user)
+	case s.Key == "max_agent_budget_usd" && s.exceedsLimit(user, known, math.Inf(1)):
+		return s.Error(fmt.Sprintf("the directory of the run may not raise the money limit of an agent: %s is above yours, %s of %s; for more, %s", s.Value, user.Value, user.From, s.whereToSet(userFile)))
 	case s.Key == "max_budget_usd" && s.exceedsLimit(user, known, DefaultUSD):
 		most := fmt.Sprintf("the default of %g", DefaultUSD)
 		if known {

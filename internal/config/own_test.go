@@ -95,6 +95,32 @@ func TestADirectoryCanOnlyLowerTheLimitInMoney(t *testing.T) {
 	}
 }
 
+// A directory may limit the money of each agent, but not raise what the user has set.
+//
+//behaviour:shows G4
+func TestADirectoryCanOnlyLowerTheMoneyOfAnAgent(t *testing.T) {
+	const key = "max_agent_budget_usd"
+	for _, c := range []struct{ theirs, mine, counts string }{{"50", "", "50"}, {"4", "5", "4"}, {"6", "5", ""}, {"0", "0.2", ""}, {"0.3", "0", "0.3"}} {
+		mine := ""
+		if c.mine != "" {
+			mine = key + ": " + c.mine + "\n"
+		}
+		got, err := loadSettings(t, key+": "+c.theirs+"\n", mine, nil)
+		if c.counts == "" && (!errors.Is(err, ErrSetting) || !strings.Contains(err.Error(), FileName+":1: "+key+": the directory of the run may not raise the money limit of an agent")) ||
+			c.counts != "" && (err != nil || got[key].Value != c.counts) {
+			t.Errorf("%+v: %v %v", c, got, err)
+		}
+	}
+}
+
+// The sentences of a directory add to the user's: they take none away.
+func TestSentencesOfAllPlacesAddUp(t *testing.T) {
+	got, err := loadSettings(t, "constraints: [Theirs.]\n", "constraints: Mine.\n", map[string]string{"TROUPE_CONSTRAINTS": "Variable."})
+	if err != nil || got["constraints"].Value != "Variable.\nMine.\nTheirs." {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // The directory's priority counts where it is not above the user's: a project puts no run of its own before others.
 //
 //behaviour:shows G6

@@ -87,7 +87,7 @@ var openedCases = []openedCase{
 			Require: spec.Require{Tries: 4, Evidence: []spec.Evidence{{Tool: "delegate"}}}}
 	}},
 	{"limits-of-agents", "plain", func(_ *testing.T, _ openedInputs, r *client.RunRequest) {
-		r.AgentLimits = client.AgentLimits{MaxOutputTokens: 9000, ClosingTokens: 900, MaxAgentToolCalls: 30, MaxAgentTokens: 50_000, MaxReplyCalls: 20,
+		r.AgentLimits = client.AgentLimits{MaxOutputTokens: 9000, ClosingTokens: 900, MaxAgentToolCalls: 30, MaxAgentTokens: 50_000, MaxAgentBudgetUSD: 0.125, MaxReplyCalls: 20,
 			MaxParallelTools: 2, MaxRetries: spec.Off, MaxMalformed: 5, MaxCuts: 4, MaxVetoes: 3}
 		r.ToolRetries, r.PatienceMS = 1, 30_000
 	}},

@@ -36,7 +36,7 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 	}
 	def.Permissions = &own
 	def.Limits, def.Carved = withShare(def.Limits, m.limits, d.Budget.Share), d.Budget.Share > 0
-	if t, def.Delegates, err = coveredDelegates(t, req, max(m.limits.Nano, def.Limits.Nano), d, b.cfg.Tools.UnknownAgents(d.Delegates)); err != nil {
+	if t, def.Delegates, err = coveredDelegates(t, req, max(limitInMoney(m), def.Limits.Nano), d, b.cfg.Tools.UnknownAgents(d.Delegates)); err != nil {
 		return t, err
 	}
 	var summaries *spec.Model
@@ -112,7 +112,7 @@ func (b *Builder) agentOptions(def supervisor.Definition, req acceptedRequest, m
 	if options, _, err = b.findRoutes(options, base, req.AllowUnpriced); err != nil {
 		return options, nil, badModel(err, "change "+d.Path, "agent %s: %v", d.Name, err)
 	}
-	options, warnings = withoutUnpriced(options, max(m.limits.Nano, def.Limits.Nano), d.Path+": fallback ")
+	options, warnings = withoutUnpriced(options, max(limitInMoney(m), def.Limits.Nano), d.Path+": fallback ")
 	return options, warnings, nil
 }
 

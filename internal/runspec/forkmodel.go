@@ -35,7 +35,7 @@ func ForkModel(b *Builder, o supervisor.Opened, named client.RunRequest) (set *a
 	if limit == 0 && c.Paid && named.MaxTokens == 0 {
 		limit, nano = PaidNano, PaidNano
 	}
-	if limit > 0 && !m.Price.Covered() {
+	if max(limit, o.Agent.Nano) > 0 && !m.Price.Covered() {
 		return nil, 0, refuse.Bad(forkModelHint+", or give its price with --pricing-file", "the price of %s is unknown, so the limit in money of the fork cannot be kept", m.Name)
 	}
 	for _, media := range o.Media {
@@ -51,7 +51,7 @@ func ForkModel(b *Builder, o supervisor.Opened, named client.RunRequest) (set *a
 	if summaries == nil || providerOf(summaries.Name) == providerOf(o.Model.Name) {
 		summaries = summaryModel(c)
 	}
-	if summaries != nil && limit > 0 && !summaries.Price.Covered() {
+	if summaries != nil && max(limit, o.Agent.Nano) > 0 && !summaries.Price.Covered() {
 		summaries = nil
 	}
 	return &agent.ModelSet{Model: m, Summaries: summaries, Version: HashVersion(baseModel(m))}, nano, nil

@@ -49,10 +49,10 @@ func (b *Builder) chooseModels(ctx context.Context, req acceptedRequest) (m mode
 		return m, badModel(err, "name models as PROVIDER/MODEL", "%v", err)
 	}
 	m.limits, m.agentLimits = limitsOf(req.RunRequest, append([]provider.Choice{m.choice}, chain...))
-	if m.warnings, err = checkPrice(m.model, m.limits); err != nil {
+	if m.warnings, err = checkPrice(m.model, limitInMoney(m)); err != nil {
 		return m, err
 	}
-	options, left := withoutUnpriced(options, m.limits.Nano, "fallback ")
+	options, left := withoutUnpriced(options, limitInMoney(m), "fallback ")
 	m.warnings = append(m.warnings, left...)
 	defaults := spec.DefaultLoopOptions()
 	if m.choice.Provider == provider.Builtin {
@@ -141,11 +141,14 @@ func limitsOf(r client.RunRequest, chain []provider.Choice) (spec.RunLimits, spe
 	return l, a
 }
 
+// limitInMoney is a limit in money that binds the agents of a run: the run's, or that of each agent; 0: none.
+func limitInMoney(m modelSelection) int64 { return max(m.limits.Nano, m.agentLimits.Nano) }
+
 // checkPrice refuses a limit in money that cannot be enforced, unless the user or the
 // operator allows that.
-func checkPrice(m spec.Model, l spec.RunLimits) (warnings []string, err error) {
+func checkPrice(m spec.Model, nano int64) (warnings []string, err error) {
 	switch {
-	case l.Nano == 0 || m.Price.Known:
+	case nano == 0 || m.Price.Known:
 	case m.Price.Allowed:
 		return []string{"the price of " + m.Name + " is unknown: the limit in money does not hold for its calls"}, nil
 	case provider.NearestModel(m.Name) != "":

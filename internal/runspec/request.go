@@ -149,11 +149,16 @@ func checkLimits(r client.RunRequest) error {
 			return refuse.Bad(zeroHint, "%s is %d: it may be %d to %d", n.Request, *v, n.Least, n.Most)
 		}
 	}
-	if r.MaxBudgetUSD < 0 || r.MaxBudgetUSD > usdMax {
-		return refuse.Bad(zeroHint, "max_budget_usd is %g: it may be 0 to %g", r.MaxBudgetUSD, float64(usdMax))
-	}
-	if r.MaxBudgetUSD > 0 && r.MaxBudgetUSD*usdNano < 1 { // it would be cut off to 0, which is no limit
-		return refuse.Bad(zeroHint, "max_budget_usd is %g: the smallest limit is 1e-9", r.MaxBudgetUSD)
+	for _, limit := range [...]struct {
+		name string
+		usd  float64
+	}{{"max_budget_usd", r.MaxBudgetUSD}, {"max_agent_budget_usd", r.MaxAgentBudgetUSD}} {
+		if limit.usd < 0 || limit.usd > usdMax {
+			return refuse.Bad(zeroHint, "%s is %g: it may be 0 to %g", limit.name, limit.usd, float64(usdMax))
+		}
+		if limit.usd > 0 && limit.usd*usdNano < 1 { // it would be cut off to 0, which is no limit
+			return refuse.Bad(zeroHint, "%s is %g: the smallest limit is 1e-9", limit.name, limit.usd)
+		}
 	}
 	if r.QuestionTimeout < 0 || r.QuestionTimeout > spec.TimeoutMaxMS {
 		return refuse.Bad("0 means as long as the run may be parked", "question_timeout_ms is %d: it may be 0 to %d", r.QuestionTimeout, int64(spec.TimeoutMaxMS))
