@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/spf13/pflag"
@@ -18,8 +19,8 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 )
 
-// limitDoors says under which name users set a limit at each door; a text that begins with "-" is the
-// reason why there is none.
+// limitDoors says under which names users set a limit at each door, the usual one first; a text that begins with "-" is
+// the reason why there is none.
 type limitDoors struct{ flag, setting, file, request string }
 
 // everywhere is a limit of each agent with the same name at all doors.
@@ -28,15 +29,16 @@ func everywhere(key string) limitDoors {
 }
 
 const (
-	ofTheRun   = "- it limits the whole tree: no agent of it could set it"
-	ofRoot     = "- it says what the run's answer needs: of one agent, an agent file says it"
-	detailOf   = "- a detail of a behaviour that has its door as a whole: settings and agent files"
-	otherLimit = "- agents have the run's; a part of it is budget.share"
+	ofTheRun     = "- it limits the whole tree: no agent of it could set it"
+	detailOf     = "- a detail of a behaviour that has its door as a whole: settings and agent files"
+	ofTheNode    = "- the operator of a node sets it: no run and no agent could"
+	nodeHasFlag  = "- troupe-node has the flag: internal/cli/serve tests that"
+	ofTheCommand = "- it says how long one command waits for its own node: no run and no agent could"
 )
 
 // limitsTable has the doors of each limit, by its field in the Go API.
 var limitsTable = map[string]limitDoors{
-	"Limits.Turns":      {"max-turns", "max_turns", "maxTurns", "max_turns"},
+	"Limits.Turns":      {"max-turns", "max_turns", "maxTurns maxSteps steps", "max_turns"},
 	"Limits.Calls":      {"max-agent-tool-calls", "max_agent_tool_calls", "x-troupe.limits.max_tool_calls", "max_agent_tool_calls"},
 	"Limits.ReplyCalls": everywhere("max_reply_calls"),
 	"Limits.Parallel":   everywhere("max_parallel_tools"),
@@ -61,9 +63,9 @@ var limitsTable = map[string]limitDoors{
 	"RunLimits.Agents":   {"max-agents", "max_agents", ofTheRun, "max_agents"},
 	"RunLimits.Messages": {"max-messages", "max_messages", ofTheRun, "max_messages"},
 
-	"LoopOptions.ToolRetries":       {"tool-retries", "tool_retries", "x-troupe.tool_retries", "tool_retries"},
-	"LoopOptions.PatienceMS":        {"patience", "patience", "x-troupe.patience", "patience_ms"},
-	"LoopOptions.QuestionMS":        {"question-timeout", "question_timeout", "x-troupe.question_timeout", "question_timeout_ms"},
+	"LoopOptions.ToolRetries":       {"tool-retries", "tool_retries", "x-troupe.tool_retries", "tool_retries loop_options.tool_retries"},
+	"LoopOptions.PatienceMS":        {"patience", "patience", "x-troupe.patience", "patience_ms loop_options.patience_ms"},
+	"LoopOptions.QuestionMS":        {"question-timeout", "question_timeout", "x-troupe.question_timeout", "question_timeout_ms loop_options.question_timeout_ms"},
 	"LoopOptions.LimitNotes.Near":   {detailOf, "limit_notes.near", "x-troupe.limit_notes.near", "loop_options.limit_notes.near"},
 	"LoopOptions.LimitNotes.Last":   {detailOf, "limit_notes.last", "x-troupe.limit_notes.last", "loop_options.limit_notes.last"},
 	"LoopOptions.Context.Percent":   {detailOf, "context.percent", "x-troupe.context.percent", "loop_options.context.percent"},
@@ -79,18 +81,43 @@ var limitsTable = map[string]limitDoors{
 	"LoopOptions.Breaker.Failures":  {detailOf, "breaker.failures", "x-troupe.breaker.failures", "loop_options.breaker.failures"},
 	"LoopOptions.Breaker.Forbidden": {detailOf, "breaker.forbidden", "x-troupe.breaker.forbidden", "loop_options.breaker.forbidden"},
 	"LoopOptions.Require.Tries":     {detailOf, "require.tries", "x-troupe.require.tries", "loop_options.require.tries"},
-	"LoopOptions.Continue.Tokens":   {"use-tokens", "use_tokens", "x-troupe.continue.tokens", "use_tokens"},
+	"LoopOptions.Continue.Tokens":   {"use-tokens", "use_tokens continue continue.tokens", "x-troupe.continue.tokens x-troupe.continue", "use_tokens loop_options.continue.tokens"},
 	"LoopOptions.Continue.Percent":  {detailOf, "continue.percent", "x-troupe.continue.percent", "loop_options.continue.percent"},
 	"LoopOptions.Continue.Small":    {detailOf, "continue.small", "x-troupe.continue.small", "loop_options.continue.small"},
 	"LoopOptions.Continue.Rounds":   {detailOf, "continue.rounds", "x-troupe.continue.rounds", "loop_options.continue.rounds"},
+
+	"a part of the run's budget":    {"- of all agents alike a part would say nothing: it is of one agent", "- as the flag", "x-troupe.budget.share", "- as the flag"},
+	"the wait of a run for people":  {"park-timeout", "park_timeout", "x-troupe.park_timeout", "park_timeout_ms"},
+	"the time of a tool's call":     {"- it belongs to one tool: settings and agent files name that", "tools.*.timeout", "x-troupe.tools.timeout", "- a request brings no tools"},
+	"the time of a hook":            {"- it belongs to one hook: settings and agent files have hooks", "- in hooks, whose keys docs/hooks.md has", "x-troupe.hooks.timeout hooks.Stop.hooks.timeout", "- a request brings no hooks"},
+	"the size of a guarded text":    {"- the flag switches guardrails on: their numbers stand in files", "guardrails.bytes", "x-troupe.guardrails.bytes", "guardrails.bytes"},
+	"the patience with a full disk": {"log-patience", "log_patience", ofTheCommand, ofTheCommand},
+	"the live runs of a node":       {"max-live-runs", "max_live_runs", ofTheNode, ofTheNode},
+	"the age of ended runs":         {nodeHasFlag, "retain_age", ofTheNode, ofTheNode},
+	"the size of all runs":          {nodeHasFlag, "retain_size", ofTheNode, ofTheNode},
+	"the search for lost runs":      {nodeHasFlag, "reconcile_every", ofTheNode, ofTheNode},
+	"the requests a minute":         {nodeHasFlag, "requests_per_minute.*", ofTheNode, ofTheNode},
+	"the tokens a minute":           {nodeHasFlag, "tokens_per_minute.*", ofTheNode, ofTheNode},
 }
 
-// numberFields are the paths of all whole numbers of a struct.
+// notLimits are the numbers that limit nothing, or that no user can set, with everything below them.
+var notLimits = map[string]string{
+	"temperature":                "an option of the model",
+	"x-troupe.temperature":       "an option of the model",
+	"policy":                     "conditions of rules: docs/policy.md",
+	"attach":                     "the size of what was uploaded",
+	"layers":                     "the order of layers",
+	"history":                    "the parts of what was uploaded",
+	"loop_options.fallbacks":     "models are given by name: the node knows the rest",
+	"loop_options.context.model": "models are given by name: the node knows the rest",
+	"loop_options.hooks":         "refused in requests",
+}
+
+// numberFields are the paths of all numbers of a struct.
 func numberFields(t reflect.Type, path string) (list []string) {
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		switch f.Type.Kind() {
-		case reflect.Int, reflect.Int64:
+		case reflect.Int, reflect.Int64, reflect.Float64: // durations, too
 			list = append(list, path+"."+f.Name)
 		case reflect.Struct:
 			list = append(list, numberFields(f.Type, path+"."+f.Name)...)
@@ -99,99 +126,132 @@ func numberFields(t reflect.Type, path string) (list []string) {
 	return list
 }
 
-// hasJSONField reports whether a struct has a field with that path of JSON names.
-func hasJSONField(t reflect.Type, path string) bool {
-	name, rest, deeper := strings.Cut(path, ".")
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
+// numberJSON are the paths of all numbers of a type by their names in JSON.
+func numberJSON(t reflect.Type, path string) (list []string) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		return numberJSON(t.Elem(), path)
+	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint32, reflect.Uint64, reflect.Float64:
+		return []string{path}
+	case reflect.Struct:
+		for f := range t.Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if f.Anonymous || name == "-" {
+				name = ""
+			}
+			if f.Tag.Get("json") != "-" {
+				list = append(list, numberJSON(f.Type, joinPath(path, name))...)
+			}
+		}
 	}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if f.Anonymous && hasJSONField(f.Type, path) {
+	return list
+}
+
+// numberSettings are the paths of all numbers and durations of a schema; * stands for any name.
+func numberSettings(s *jsonschema.Schema, path string) (list []string) {
+	if s == nil {
+		return nil
+	}
+	if s.Type == "integer" || s.Type == "number" || strings.Contains(s.Pattern, "ns|us") {
+		list = append(list, path)
+	}
+	for name, p := range s.Properties {
+		list = append(list, numberSettings(p, joinPath(path, name))...)
+	}
+	for _, p := range s.AnyOf {
+		list = append(list, numberSettings(p, path)...)
+	}
+	return append(append(list, numberSettings(s.Items, path)...), numberSettings(s.AdditionalProperties, joinPath(path, "*"))...)
+}
+
+func joinPath(path, name string) string { return strings.Trim(path+"."+name, ".") }
+
+// isNoLimit reports whether a number limits nothing.
+func isNoLimit(name string) bool {
+	for at, deeper := name, true; deeper; {
+		if notLimits[at] != "" {
 			return true
 		}
-		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
-			return !deeper || hasJSONField(f.Type, rest)
+		i := strings.LastIndex(at, ".")
+		if deeper = i > 0; deeper {
+			at = at[:i]
 		}
 	}
 	return false
 }
 
-// hasSetting reports whether the schema of settings has a key; a dot leads into a mapping.
-func hasSetting(s *jsonschema.Schema, path string) bool {
-	name, rest, deeper := strings.Cut(path, ".")
-	p := s.Properties[name]
-	if p == nil {
-		return slices.ContainsFunc(s.AnyOf, func(part *jsonschema.Schema) bool { return hasSetting(part, path) })
-	}
-	return !deeper || hasSetting(p, rest)
+// A limitDoor is one way by which users set limits, with all numbers that it takes.
+type limitDoor struct {
+	kind    string
+	names   func(limitDoors) string
+	numbers []string
 }
 
-// acceptsKey reports whether an agent file may have that key with a number or a duration.
-func acceptsKey(path string) bool {
-	for _, value := range []string{"2", "2m", "50"} {
-		text, indent := "", ""
-		for _, part := range strings.Split(path, ".") {
-			text += "\n" + indent + part + ":"
-			indent += "  "
-		}
-		_, notes, err := agentfile.Parse("a.md", []byte("---\nname: a\ndescription: d"+text+" "+value+"\n---\nDo it.\n"))
-		if err == nil && !slices.ContainsFunc(notes, func(n agentfile.Note) bool { return strings.Contains(n.Text, "unknown key") }) {
-			return true
-		}
-	}
-	return false
-}
-
-// Each limit of an agent and of a run can be set by a flag, a setting, a key of agent files and a field
-// of requests, which Go programs fill, too; or the table says why not.
-func TestEveryLimitHasEveryDoor(t *testing.T) {
+func limitDoorsOfUsers(t *testing.T) []limitDoor {
+	t.Helper()
 	a := newApp(&console.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: func(string) string { return "" }}, 0)
 	run, _, err := a.newRoot().Find([]string{"run"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	var flags []string
+	run.Flags().VisitAll(func(f *pflag.Flag) {
+		if slices.Contains([]string{"int", "int32", "int64", "uint", "uint64", "float64", "duration"}, f.Value.Type()) {
+			flags = append(flags, f.Name)
+		}
+	})
+	return []limitDoor{
+		{"flag", func(d limitDoors) string { return d.flag }, flags},
+		{"setting", func(d limitDoors) string { return d.setting }, numberSettings(config.SettingsSchema(), "")},
+		{"key of agent files", func(d limitDoors) string { return d.file }, agentfile.NumericKeys()},
+		{"field of requests", func(d limitDoors) string { return d.request }, numberJSON(reflect.TypeFor[client.RunRequest](), "")},
+	}
+}
+
+// Each limit of an agent and of a run can be set by a flag, a setting, a key of agent files and a field
+// of requests, which Go programs fill, too; or the table says why not. The walk starts at each door, too: a number that
+// only one of them takes is in the table, or does not limit anything.
+func TestEveryLimitHasEveryDoor(t *testing.T) {
 	docs, err := os.ReadFile(filepath.Join("..", "..", "docs", "limits.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	fields := slices.Concat(numberFields(reflect.TypeFor[spec.Limits](), "Limits"), numberFields(reflect.TypeFor[spec.RunLimits](), "RunLimits"),
 		numberFields(reflect.TypeFor[spec.LoopOptions](), "LoopOptions"))
-	if len(fields) < 40 {
+	if len(fields) < 40 || numberFields(reflect.TypeFor[struct{ A time.Duration }](), "")[0] != ".A" {
 		t.Errorf("only %d limits are found", len(fields))
 	}
-	settings := config.SettingsSchema()
 	for _, field := range fields {
-		doors, known := limitsTable[field]
-		if !known {
+		if _, known := limitsTable[field]; !known {
 			t.Errorf("%s: the table of limits does not say how a user sets it", field)
-			continue
 		}
-		for _, door := range []struct {
-			kind, name string
-			open       func(string) bool
-		}{
-			{"flag", doors.flag, func(name string) bool { return run.Flags().Lookup(name) != nil }},
-			{"setting", doors.setting, func(name string) bool { return hasSetting(settings, name) }},
-			{"key of agent files", doors.file, acceptsKey},
-			{"field of requests", doors.request, func(name string) bool { return hasJSONField(reflect.TypeFor[client.RunRequest](), name) }},
-		} {
-			switch {
-			case strings.HasPrefix(door.name, "-"): // the reason
-			case !door.open(door.name):
-				t.Errorf("%s: there is no %s %q", field, door.kind, door.name)
-			case !strings.Contains(string(docs), "`"+strings.TrimPrefix(door.name, "x-troupe.limits.")+"`") && door.kind != "field of requests":
-				t.Errorf("%s: docs/limits.md does not name the %s `%s`", field, door.kind, door.name)
+	}
+	for _, door := range limitDoorsOfUsers(t) {
+		named := map[string]bool{}
+		for limit, doors := range limitsTable {
+			if strings.HasPrefix(door.names(doors), "- ") { // the reason
+				continue
+			}
+			for i, name := range strings.Fields(door.names(doors)) {
+				named[name] = true
+				if !slices.Contains(door.numbers, name) {
+					t.Errorf("%s: there is no %s %q", limit, door.kind, name)
+				}
+				if shown := strings.TrimSuffix(strings.TrimPrefix(name, "x-troupe.limits."), ".*"); i == 0 && !strings.Contains(string(docs), "`"+shown+"`") && door.kind != "field of requests" {
+					t.Errorf("%s: docs/limits.md does not name the %s `%s`", limit, door.kind, shown)
+				}
+			}
+			if door.names(doors) == "" {
+				t.Errorf("%s: the table names neither a %s nor the reason why there is none", limit, door.kind)
+			}
+		}
+		if len(door.numbers) < 25 {
+			t.Errorf("%s: only %d numbers are found", door.kind, len(door.numbers))
+		}
+		for _, name := range door.numbers {
+			if !named[name] && !isNoLimit(name) {
+				t.Errorf("the %s %q is a number, and the table of limits does not have it", door.kind, name)
 			}
 		}
 	}
-	named := map[string]bool{}
-	for _, d := range limitsTable {
-		named[d.flag] = true
-	}
-	run.Flags().VisitAll(func(f *pflag.Flag) {
-		if kind := f.Value.Type(); (kind == "int" || kind == "int64") && !named[f.Name] && f.Name != "max-live-runs" { // of nodes
-			t.Errorf("--%s is a number, and the table of limits does not have it", f.Name)
-		}
-	})
 }

@@ -22,6 +22,7 @@ type decoder struct {
 	lines    map[string]int // of top-level keys
 	notes    []Note
 	problems []error
+	probe    func(within string, known map[string]fieldReader) // of NumericKeys; nil: readFields reads
 }
 
 // The front matter begins after the fence, so its first line is line 2 of the file.
@@ -86,6 +87,10 @@ type fieldReader func(d *decoder, key string, n *yaml.Node)
 func (d *decoder) readFields(n *yaml.Node, within string, known map[string]fieldReader) {
 	if n.Kind != yaml.MappingNode {
 		d.rejectValue(n, strings.TrimSuffix(within, "."), "a mapping, such as {key: value}")
+		return
+	}
+	if d.probe != nil && len(n.Content) == 0 {
+		d.probe(within, known)
 		return
 	}
 	if d.lines == nil {
