@@ -72,12 +72,12 @@ func goClaims(t *testing.T) map[string][]string {
 	return claims
 }
 
-// shownBy returns the cell of a row: its scripts as the document lists them,
-// then the Go tests that claim it.
+// shownBy returns the cell of a row: its scripts as the document lists them, each
+// once, then the Go tests that claim it.
 func shownBy(r behaviourRow, claims map[string][]string) string {
 	var names []string
 	for _, m := range backquoted.FindAllStringSubmatch(r.rest, -1) {
-		if isScript(m[1]) {
+		if isScript(m[1]) && !slices.Contains(names, "`"+m[1]+"`") {
 			names = append(names, "`"+m[1]+"`")
 		}
 	}
