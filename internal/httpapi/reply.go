@@ -75,7 +75,7 @@ func explain(err error) (p Problem, retry time.Duration) {
 // refuseUnknownPath answers a request that no route serves: with 405 if another method would be.
 func refuseUnknownPath(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		other := r.Clone(r.Context())
 		other.Method = method
 		if _, pattern := mux.Handler(other); pattern != "/" {
