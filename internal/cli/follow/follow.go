@@ -334,7 +334,7 @@ func (f *Follower) parkedResult(s *session.Session) (r event.Result, still bool,
 	return *info.Result, info.State == client.RunParked, nil
 }
 
-// Finish prints the result, waits at most 5 s for the other runs of the node in this process, closes the node, and
+// Finish prints the result, waits at most 5 s for the other runs of the node in this process and for hooks, closes the node, and
 // returns the exit code as an error.
 func (f *Follower) Finish(s *session.Session, end Ending, recordings *session.Recordings) error {
 	f.Settle()

@@ -91,7 +91,7 @@ const (
 	joinPause   = 50 * time.Millisecond
 	pingTimeout = 2 * time.Second
 	// lingerTimeout is how long an owner that has its own result stays for the
-	// runs of others; the next owner continues the runs that are left.
+	// runs of others and for hooks; the next owner continues the runs that are left.
 	lingerTimeout = 5 * time.Second
 	lingerPause   = 100 * time.Millisecond
 )

@@ -49,6 +49,8 @@ type localNode interface {
 	CountReplayed() (played, all int)
 	// HTTPURL is the address of its HTTP API, "" without one.
 	HTTPURL() string
+	// Drain lets the work in progress end, and begins no more.
+	Drain(ctx context.Context) error
 	Close() error
 }
 
@@ -109,13 +111,19 @@ func (s *Session) Close() error {
 }
 
 // Leave gives the session up, but first lets the runs of others that live here
-// come to their end, for a while.
+// come to their end, for a while, and then the work for which no run waits: a hook
+// that is told of the end of the run still runs when the run has its result.
 func (s *Session) Leave(ctx context.Context, own string) error {
 	deadline := time.Now().Add(lingerTimeout)
 	for s.Node != nil && time.Now().Before(deadline) && s.hostsOthers(ctx, own) {
 		if Pause(ctx, lingerPause) != nil {
 			break
 		}
+	}
+	if s.Node != nil {
+		drained, cancel := context.WithDeadline(ctx, deadline)
+		_ = s.Node.Drain(drained) // what takes longer is cut off by Close
+		cancel()
 	}
 	return s.Close()
 }
