@@ -139,7 +139,7 @@ func (s *Set) Call(ctx context.Context, name string, c Call) Result {
 	c.Metric = metrics.set
 	r := s.finishResult(e, e.runCall(ctx, c))
 	r.Changes, r.ChangesLost = changes.close()
-	r.Metrics, r.MetricsLost = metrics.close()
+	r.Metrics, r.MetricsLost = metrics.close() //mutant:metrics-lost
 	return r
 }
 

@@ -44,7 +44,7 @@ const (
 func (l Limits) WithDefaults(depth int) Limits {
 	turns := TurnsRoot
 	if depth > 0 {
-		turns = turnsChild
+		turns = turnsChild //mutant:child-turns
 	}
 	fill := func(v *int, d int) {
 		if *v == 0 {

@@ -56,7 +56,7 @@ func (c *CallAssembler) continuedCall(index int64, id, name string) *partialCall
 	for i := len(c.list) - 1; i >= 0; i-- {
 		k := c.list[i]
 		switch {
-		case id != "" && k.id != "":
+		case id != "" && k.id != "": //mutant:calls-joined-by-index
 			// One id at two places is two calls, if the second brings a name.
 			if k.id == id && (k.index == index || name == "") {
 				return k

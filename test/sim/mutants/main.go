@@ -40,6 +40,11 @@
 // The others have a text, which should be short and name little of the program:
 // AndAlso, ReplaceTerm, ReplaceInit, Replace, InsertBefore, InsertAfter.
 //
+// # Mutants that the simulator does not judge
+//
+// A rule of code that the simulator does not run, or whose entry point matters, names the Go tests that notice its mutant
+// (noticedBy, entrypoints.go): each of them has to fail.
+//
 // # A new mutant
 //
 // Put the marker at the line that implements the rule, add the mutant to the
@@ -142,7 +147,7 @@ func run(root, judge string, seeds, jobs int, only, part string, verbose bool) e
 }
 
 func all() []Mutant {
-	return slices.Concat([]Mutant{{Name: "none", Rule: "nothing: the program as it is"}}, ofLives, ofLoop, ofManners, ofRun, ofGates, ofAllowances, ofKin, ofHandoffs, ofForks, ofContexts, ofRest, ofActivations, ofLanes, ofPermissions, blind)
+	return slices.Concat([]Mutant{{Name: "none", Rule: "nothing: the program as it is"}}, ofLives, ofLoop, ofManners, ofRun, ofGates, ofAllowances, ofKin, ofHandoffs, ofForks, ofContexts, ofRest, ofActivations, ofLanes, ofPermissions, ofEntryPoints, blind)
 }
 
 // table prints what became of the mutants.
@@ -178,6 +183,30 @@ func table(verdicts []verdict, verbose bool) error {
 	return nil
 }
 
+// askTests runs the tests that have to notice a mutant, and returns "tests" if each of them fails.
+func askTests(root, dir, overlay string, tests []string) (string, error) {
+	for _, named := range tests {
+		folder, test, _ := strings.Cut(named, " ")
+		var anchored []string
+		for part := range strings.SplitSeq(test, "/") {
+			anchored = append(anchored, "^"+part+"$")
+		}
+		cmd := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout", "5m", "-run", strings.Join(anchored, "/"), folder)
+		cmd.Dir, cmd.Env = root, append(os.Environ(), "TMPDIR="+dir)
+		out, err := cmd.CombinedOutput()
+		if err == nil && strings.Contains(string(out), "no tests to run") {
+			return "", fmt.Errorf("there is no test %s", named)
+		}
+		if err == nil {
+			return "", nil
+		}
+		if !strings.Contains(string(out), "--- FAIL: "+test) {
+			return "", fmt.Errorf("%s: %w\n%s", named, err, out)
+		}
+	}
+	return "tests", nil
+}
+
 // killed matches the line in which the simulator's test reports the failed seed.
 var killed = regexp.MustCompile(`seed (\d+), (.*)`)
 
@@ -189,6 +218,10 @@ func try(root, dir string, m Mutant, sites map[string]*site, judge string, seeds
 	overlay, err := writeOverlay(root, dir, m, sites)
 	if err != nil {
 		v.err = err
+		return v
+	}
+	if tests := noticedBy[m.Name]; len(tests) > 0 {
+		v.seed, v.err = askTests(root, dir, overlay, tests)
 		return v
 	}
 	binary := filepath.Join(dir, "sim.test")

@@ -53,6 +53,11 @@ func TestPatchesApply(t *testing.T) {
 			delete(unused, siteName(m, e))
 		}
 	}
+	for name := range noticedBy {
+		if !names[name] {
+			t.Errorf("noticedBy names tests for %s, which is no mutant", name)
+		}
+	}
 	for name, s := range unused {
 		t.Errorf("%s: no mutant edits //mutant:%s: remove the marker or add the mutant", s.position(), name)
 	}
