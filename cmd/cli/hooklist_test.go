@@ -14,6 +14,7 @@ var hookList = []struct {
 	name, kind string
 	is         func(client.Event) bool // nil: every event of the kind
 }{
+	{"onRunStart", event.KindRunStarted, nil},
 	{"onAgentCreated", event.KindAgentSpawned, nil},
 	{"onStepStart", event.KindTurnStarted, nil},
 	{"onGuardrailTriggered", event.KindGuardrailTriggered, nil},

@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil { // -parallel on the command line takes precedence
 		log.Fatal(err)
 	}
-	testscript.Main(m, map[string]func(){"troupe": mainOnSlowMachine, "testnode": testNode, "half-run": halfRun, "upnode": upNode, "mcpserver": mcpServer})
+	testscript.Main(m, map[string]func(){"troupe": mainOnSlowMachine, "testnode": testNode, "half-run": halfRun, "upnode": upNode, "mcpserver": mcpServer, "olden": olden})
 }
 
 // testEnv is a home of its own, without keys and without an Ollama to be asked.

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/cluster/shard"
 )
 
 // A conversation goes on over many runs, also when their process has ended, with both stores of logs.
@@ -50,6 +51,33 @@ default:
 		if got := say("third"); !strings.HasPrefix(got, "three: ") {
 			t.Errorf("%s: %q", store, got)
 		}
+	}
+}
+
+// A conversation goes on at another node of the cluster when the node that had it is gone, without an orderly end.
+//
+//behaviour:shows K1
+func TestConversationContinuesOnAnotherNode(t *testing.T) {
+	t.Parallel()
+	e := startSharedServer(t)
+	model := writeScript(t, "default: [{text: 'one: {{user}}'}, {text: 'two: {{user}}'}, {text: 'three: {{user}}'}]\n")
+	one, two := startSharedNode(t, e, "one", shard.TTLMin), startSharedNode(t, e, "two", shard.TTLMin)
+	waitForSpread(t, one, two)
+	say := func(h *Node, text, begins string) {
+		t.Helper()
+		c := connectClient(t, h)
+		run := beginRun(t, c, client.RunRequest{Model: model, Prompt: text, Conversation: "talk"})
+		if got := waitFinished(t, c, run, spec.Completed).Result.Text; !strings.HasPrefix(got, begins) || !strings.HasSuffix(got, text) {
+			t.Errorf("%q after %q", got, text)
+		}
+	}
+	say(one, "first", "one: ")
+	say(two, "second", "two: ")
+	one.cutNetwork()
+	say(two, "third", "three: ")
+	talk, err := connectClient(t, two).Conversations().Get(testContext(t), "talk")
+	if err != nil || len(talk.Runs) != 3 {
+		t.Errorf("%+v %v", talk, err)
 	}
 }
 
