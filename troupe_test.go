@@ -30,11 +30,22 @@ func testContext(t *testing.T) context.Context {
 // startScripted starts a node whose model is played by a script.
 func startScripted(t *testing.T, replies string, cfg troupe.Config) *troupe.Node {
 	t.Helper()
+	return startModel(t, parsedScript(t, replies), cfg)
+}
+
+func parsedScript(t *testing.T, replies string) model.Client {
+	t.Helper()
 	s, err := script.Parse([]byte(replies))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Models, cfg.Model = map[string]model.Client{"script/test": s.Client("")}, "script/test"
+	return s.Client("")
+}
+
+// startModel starts a node with one model.
+func startModel(t *testing.T, c model.Client, cfg troupe.Config) *troupe.Node {
+	t.Helper()
+	cfg.Models, cfg.Model = map[string]model.Client{"script/test": c}, "script/test"
 	cfg.Env = func(string) string { return "" }
 	n, err := troupe.Start(testContext(t), cfg)
 	if err != nil {
@@ -85,14 +96,15 @@ agents:
 	}
 }
 
-// promptClient keeps the newest system prompt that it is sent.
+// promptClient keeps the newest system prompt and the tools that it is sent.
 type promptClient struct {
 	model.Client
 	system string
+	tools  []model.ToolSpec
 }
 
 func (c *promptClient) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
-	c.system = req.System
+	c.system, c.tools = req.System, req.Tools
 	return c.Client.Complete(ctx, req, emit)
 }
 

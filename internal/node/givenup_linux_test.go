@@ -11,7 +11,9 @@ import (
 )
 
 // TestARunThatWasGivenUpIsVerified: an agent that its run gives up has settled nothing of what it had open, and a root that is given
-// up says no word about its end. The logs keep the rules.
+// up says no word about its end. A sibling goes on. The logs keep the rules.
+//
+//behaviour:shows G7
 func TestARunThatWasGivenUpIsVerified(t *testing.T) {
 	t.Parallel()
 	for agent, reason := range map[string]spec.Reason{"root-1-0": spec.Failed, "root": spec.ResumeUnsafe} {
@@ -22,7 +24,12 @@ func TestARunThatWasGivenUpIsVerified(t *testing.T) {
 		awaitEvents(t, c, id, event.KindToolStarted, 2)
 		appendCrashes(t, h, mailbox.At(id, agent))
 		openGate(t, gate)
-		waitFinished(t, c, id, reason)
+		info := waitFinished(t, c, id, reason)
+		for _, a := range info.Result.Agents {
+			if agent == "root-1-0" && a.ID == "root-1-1" && a.Reason != spec.Completed {
+				t.Errorf("the sibling ended as %s", a.Reason)
+			}
+		}
 		report := verify.Run(dumpRun(t, c, id).Entries, verify.Claim{State: "finished", Reason: string(reason)})
 		for _, f := range report.Findings {
 			if f.Rule != verify.OwnID { // the crashes are entries of the test

@@ -82,7 +82,7 @@ data: {"type":"message_stop"}
 // TestARunGoesThroughThreeProviders: what one thought goes to no other, each
 // request is one that its provider takes, and each lease is one of them (A15, A16).
 //
-//behaviour:shows A15
+//behaviour:shows A15 A16
 func TestARunGoesThroughThreeProviders(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)

@@ -139,6 +139,21 @@ func TestShownByTests(t *testing.T) {
 	}
 }
 
+// entryPoint matches the paths of tests that use what a user has: a command, the Go API, a request to a node over NATS or HTTP, an example,
+// the page, or real processes.
+var entryPoint = regexp.MustCompile(`^(cmd/|internal/(cli|node)/|examples/|test/(browser|chaos|e2e)/|[a-z_]+_test\.go:)`)
+
+// TestShownThroughAnEntryPoint: each row under Shown has a test through an entry point that a user has. A test of a machine
+// alone shows that the behaviour exists, not that a user can reach it.
+func TestShownThroughAnEntryPoint(t *testing.T) {
+	shown, _ := readBehaviours(t)
+	for _, r := range shown {
+		if !slices.ContainsFunc(backquoted.FindAllStringSubmatch(r.rest, -1), func(m []string) bool { return entryPoint.MatchString(m[1]) }) {
+			t.Errorf("docs/behaviours.md: row %s has no test that matches %s: add one that uses a command, the Go API, NATS or HTTP", r.id, entryPoint)
+		}
+	}
+}
+
 // scriptShows reports why a script is not there, or not about the row.
 func scriptShows(path, id string) error {
 	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(path)))
