@@ -22,6 +22,7 @@ type toolRules struct {
 	answer    *schema.Schema // of the final answer; nil: there is none, or it cannot be used
 	forbidden []string
 	journal   bool // the loop answers the journal's tools
+	declares  bool // the loop answers declare_failure
 	skills    bool // no command of the task has the name of the tool that reads skills
 }
 
@@ -60,7 +61,7 @@ func compileTools(t spec.Task, specs []model.ToolSpec) *toolRules {
 
 // toolPermissions returns the rules of a task that need no schema.
 func toolPermissions(t spec.Task) *toolRules {
-	return &toolRules{forbidden: t.Forbidden, journal: t.LoopOptions.Journal,
+	return &toolRules{forbidden: t.Forbidden, journal: t.LoopOptions.Journal, declares: t.LoopOptions.DeclareFailure,
 		skills: !slices.ContainsFunc(t.Commands, func(known spec.Command) bool { return known.Name == skillTool })}
 }
 
@@ -120,6 +121,8 @@ func validateCall(s State, t model.ToolCall, index int) Call {
 		}
 	case sendTool:
 		c.Sends, c.Class = true, model.Read
+	case declareTool:
+		c.Declares = s.tools.declares
 	case delegateTool, handoffTool:
 		if t.Name == delegateTool && namesForeign(s.Task.Foreign, c.Args) {
 			c.Class = model.Effect // the shell calls an agent of another program as it calls a tool
@@ -153,6 +156,10 @@ func (c *toolRules) argumentError(tool, args string) (what, so string) {
 		return handoffError(args), "it was not handed off"
 	case sendTool:
 		return messageError(args), "it was not sent"
+	case declareTool:
+		if c.declares {
+			return declareError(args), "nothing was declared"
+		}
 	}
 	return "", ""
 }

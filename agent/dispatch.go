@@ -52,6 +52,8 @@ func beginCall(s State, i int) (State, Effect) {
 	case s.tools.isJournal(c.Name):
 		s, c = callJournal(s, c)
 		return s.withCall(i, c), nil
+	case c.Declares:
+		return s.withCall(i, answerDeclaration(c, len(s.Task.FailIf))), nil
 	case c.Name == askTool:
 		c.Stage = Running
 		return parkFor(s.withCall(i, c), c.askedQuestion())
@@ -153,6 +155,9 @@ func endBatch(s State) (State, []Effect) {
 	s = noteObstacles(s, calls)
 	if o, ended := handedOutcome(s, calls); ended {
 		return finishAgent(s, o)
+	}
+	if s.Declared = declarationOf(calls); s.Declared.Reason != "" && s.Cancel == nil {
+		return proposeCompletion(s)
 	}
 	if s.Useless >= s.Task.Limits.Malformed {
 		return finishAgent(s, spec.Outcome{Reason: spec.Malformed, Text: partialResult(s), Partial: true,

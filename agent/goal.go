@@ -162,6 +162,9 @@ func dropKeptText(s State) State {
 
 // finalAnswer is the final text.
 func (s State) finalAnswer() string {
+	if s.Declared.Reason != "" {
+		return clip.Text(s.Declared.answer(s.History[s.newestReply()].Text), answerBytesMax)
+	}
 	text := s.joinedText()
 	switch {
 	case s.Goal.Kept == "":

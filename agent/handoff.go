@@ -53,13 +53,16 @@ type handedAnswer struct {
 	Error   bool
 }
 
-// refuseHandoffsBesideCalls ends the handoffs of a reply that makes other calls, too: their results would come after the
-// conversation has gone, so no agent would read them.
-func refuseHandoffsBesideCalls(calls []Call) []Call {
+// refuseEndsBesideCalls ends the handoffs and declared failures of a reply that makes other calls, too: the results of
+// those would come after the end, so no agent would read them.
+func refuseEndsBesideCalls(calls []Call) []Call {
 	if len(calls) < 2 {
 		return calls
 	}
 	for i, c := range calls {
+		if c.Declares && c.Stage != Ended {
+			calls[i] = c.fail("not declared: this must be the only call of its reply. Call it again alone when the other calls are done")
+		}
 		if c.isHandoff() && c.Stage != Ended { //mutant:handoff-beside-calls
 			calls[i] = c.fail("not handed off: a handoff must be the only call of its reply. Call it again alone when the other calls are done")
 		}

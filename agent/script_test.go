@@ -428,7 +428,7 @@ func parseTask(t *testing.T, d *datadriven.TestData) spec.Task {
 	}
 	if d.HasArg("fail-if") {
 		task.FailIf = []string{"a test fails", "the branch is not clean"}
-		task.System += "\n" + spec.FailurePrompt(task.FailIf)
+		task.System += "\n" + spec.FailurePrompt(task.FailIf, "")
 	}
 	if d.HasArg("child") {
 		task.ID, task.Parent, task.Depth = "root-1-0", spec.Root, 1
@@ -443,7 +443,7 @@ func parseTask(t *testing.T, d *datadriven.TestData) spec.Task {
 		task.Foreign = arg.Vals
 	}
 	task.Hashes, task.Media = parseVersions(d, "hashes"), parseMedia(t, d)
-	task.LoopOptions.Hooks = parseHooks(t, d)
+	task.LoopOptions.Hooks, task.LoopOptions.DeclareFailure = parseHooks(t, d), true
 	task.LoopOptions.AskPeople, task.LoopOptions.Unattended, task.LoopOptions.Obstacles = d.HasArg("ask-people"), d.HasArg("unattended"), d.HasArg("obstacles")
 	if patience := argumentValue(t, d, "patience"); patience != "" {
 		task.LoopOptions.PatienceMS = parseDuration(t, patience).Milliseconds()
@@ -473,6 +473,9 @@ func toolSchema(name string) string {
 	}
 	if name == "send_message" {
 		return agent.SendSpec().Schema
+	}
+	if name == "declare_failure" {
+		return agent.DeclareSpec().Schema
 	}
 	if name == "ask_human" {
 		return agent.AskSpec().Schema

@@ -80,6 +80,7 @@ type State struct {
 	LoopDetection     loopDetection         // the repetition that the loop detects in itself
 	Gate              hookGate              // the hooks that the loop waits for, outside of calls
 	Remarks           []string              // of hooks that the loop did not wait for, and about dropped calls, until the next turn boundary
+	Declared          declaration           // by a call of the newest reply
 	Goal              goalProgress          // how often a stop was sent back, and why
 	Obstacles         []obstacle            // what was not carried out, and has not succeeded since
 	HookEffects       hookEffects           // effects of hooks so far
@@ -147,6 +148,8 @@ type Call struct {
 	Attempt    int
 	Activation string // the activation that began it
 	Result     model.ToolResult
+	Declares   bool          // a failure of the agent
+	IsDeclared bool          // … which counts
 	Denied     bool          // its permissions, a rule or a hook denied it: see deny
 	Taken      bool          // a handoff: the other agent has the conversation
 	Handed     *handedAnswer // a handoff: how the other agent has ended

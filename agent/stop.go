@@ -89,15 +89,18 @@ func handleStopAllowed(s State, f StopAllowed) (State, []Effect) {
 // completedOutcome returns the outcome of an answer that may stand. An answer that declares a failure is none.
 func completedOutcome(s State) spec.Outcome {
 	if why, reason := declaredFailure(s); reason != "" {
-		return spec.Outcome{Reason: reason, Text: s.finalAnswer(), Partial: true, Detail: failureDetail(why, s.Task.FailIf)}
+		return spec.Outcome{Reason: reason, Text: s.finalAnswer(), Partial: true, Detail: failureDetail(why, s.Declared.Condition, s.Task.FailIf)}
 	}
 	return spec.Outcome{Reason: cmp.Or(s.Goal.End, spec.Completed), Text: s.finalAnswer()}
 }
 
 // declaredFailure returns why the agent says that it has failed, or refuses, and the reason with which it ends; "": it
-// says neither. Only an agent that was told of the marks, in its prompt or when it was asked about obstacles, says so by
+// says neither. It says so by a call of declare_failure, or by a mark. Only an agent that was told of the marks, in its prompt or when it was asked about obstacles, says so by
 // them.
 func declaredFailure(s State) (why string, reason spec.Reason) {
+	if s.Declared.Reason != "" {
+		return s.Declared.Why, s.Declared.Reason
+	}
 	if stable, _ := systemPrompt(s); !strings.Contains(stable, spec.FailedMark) && s.Goal.Asked == 0 {
 		return "", ""
 	}
@@ -126,11 +129,12 @@ func cutMark(answer, mark string) (rest string, found bool) {
 
 const failureDetailMax = 400 // bytes of an answer that declares a failure
 
-// failureDetail is the reason of a declared failure, with the words of the failure condition that it names.
-func failureDetail(why string, conditions []string) string {
+// failureDetail is the reason of a declared failure, with the words of the failure condition that it names: by a number
+// of its own, or in its text.
+func failureDetail(why string, condition int, conditions []string) string {
 	detail, _, _ := strings.Cut(why, "\n")
 	detail = clip.Marked(detail, failureDetailMax, "…")
-	if n := spec.NamedCondition(why, conditions); n > 0 {
+	if n := cmp.Or(condition, spec.NamedCondition(why, conditions)); n > 0 {
 		return fmt.Sprintf("failure condition %d (%s): %s", n, conditions[n-1], detail)
 	}
 	return detail

@@ -299,7 +299,7 @@ func appendReply(s State, r model.Reply) (State, []Call) {
 		m.Calls[i].ID = fmt.Sprintf("%d-%d", s.Turn+1, i) //mutant:provider-ids-kept
 		calls[i] = validateCall(s, m.Calls[i], i)
 	}
-	calls = refuseHandoffsBesideCalls(calls)
+	calls = refuseEndsBesideCalls(calls)
 	if r.UsageKnown {
 		u := r.Usage
 		m.Usage = &u
@@ -307,7 +307,7 @@ func appendReply(s State, r model.Reply) (State, []Call) {
 	// A message without content stays in the record, and no provider accepts it back.
 	m.Tombstone = len(calls) == 0 && strings.TrimSpace(m.Text) == ""
 	s = s.appendMessage(m)
-	s.Calls, s.events.replied = nil, true
+	s.Calls, s.Declared, s.events.replied = nil, declaration{}, true
 	return s, answerCallsNotRun(s, limitCalls(s, calls))
 }
 

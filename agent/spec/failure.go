@@ -23,8 +23,8 @@ const (
 const conditionWord = "condition"
 
 // FailurePrompt is the part of a prompt that states under which conditions the run has failed, and how an agent
-// declares that; "" without conditions.
-func FailurePrompt(conditions []string) string {
+// declares that; "" without conditions. tool names the tool that declares a failure; "": the agent has none.
+func FailurePrompt(conditions []string, tool string) string {
 	if len(conditions) == 0 {
 		return ""
 	}
@@ -33,8 +33,15 @@ func FailurePrompt(conditions []string) string {
 	for i, c := range conditions {
 		fmt.Fprintf(&b, "\n%d. %s", i+1, c)
 	}
-	fmt.Fprintf(&b, "\nBefore you finish, check each of them. If one holds, begin your final answer with %s %s N: (N is its number) and say why. "+
-		"If you could not do the task for another reason, begin it with %s and the reason. An answer that only reports an obstacle is such a failure.", FailedMark, conditionWord, FailedMark)
+	b.WriteString("\nBefore you finish, check each of them. ")
+	if tool != "" {
+		fmt.Fprintf(&b, "If one holds, call %s with its number as condition. If you could not do the task for another reason, call it with the reason alone. "+
+			"An answer that begins with %s counts as such a call.", tool, FailedMark)
+	} else {
+		fmt.Fprintf(&b, "If one holds, begin your final answer with %s %s N: (N is its number) and say why. "+
+			"If you could not do the task for another reason, begin it with %s and the reason.", FailedMark, conditionWord, FailedMark)
+	}
+	b.WriteString(" An answer that only reports an obstacle is such a failure.")
 	return b.String()
 }
 

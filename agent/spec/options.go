@@ -25,6 +25,8 @@ type LoopOptions struct {
 	Unattended bool `msgpack:"un,omitempty" json:"unattended,omitempty"`
 	// Obstacles: an agent that claims completion although calls were denied or failed is asked whether its task is done.
 	Obstacles bool `msgpack:"o,omitempty" json:"obstacles,omitempty"`
+	// DeclareFailure: the agent may declare by a tool that it failed or refuses.
+	DeclareFailure bool `msgpack:"df,omitempty" json:"declare_failure,omitempty"`
 	// QuestionMS is how long a question to a person stays open before it counts as denied; 0: for ever.
 	QuestionMS int64 `msgpack:"q,omitempty" json:"question_timeout_ms,omitempty"`
 	// Journal: the agent keeps a run journal by its three tools.
@@ -164,7 +166,7 @@ func DefaultLoopOptions() LoopOptions {
 		Context:     Context{Percent: CompactPercent, Tail: CompactTail, PruneTail: PruneTail, Within: LadderTurns, Summary: SummaryTokens},
 		Watch:       Watch{Of: WatchOf, Identical: WatchIdentical, Pattern: WatchPattern, Stuck: WatchStuck, Apart: watchApart},
 		Breaker:     Breaker{Failures: BreakerFailures, Forbidden: BreakerForbidden},
-		ToolRetries: ToolRetriesMax, PatienceMS: PatienceMS, AskPeople: true, Journal: true, Obstacles: true,
+		ToolRetries: ToolRetriesMax, PatienceMS: PatienceMS, AskPeople: true, Journal: true, Obstacles: true, DeclareFailure: true,
 		LimitNotes: LimitNotes{Near: notesNear, Last: notesLast},
 	}
 }

@@ -46,7 +46,7 @@ func (t agentSet) hasAgent(name string) bool {
 // those of the program, and those of agent files. Later ones take precedence.
 func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet, error) {
 	t := agentSet{root: cmp.Or(rootOf(req.RunRequest), defaultAgent(m.choice.Provider))}
-	t.definitions = b.builtinAgents(req)
+	t.definitions = b.builtinAgents(req, m)
 	var err error
 	if t, err = b.addAssistant(t, req); err != nil {
 		return t, err
@@ -111,13 +111,16 @@ func (t agentSet) nearestAgent(name string, found ...agentfile.Definition) strin
 // tools of the program, and is a delegate only if a plan or a definition names it: it would begin an
 // investigation of its own. The other agents read a directory. In a run without one they have no tools, so
 // only the coordinator and agents that name them may delegate to them.
-func (b *Builder) builtinAgents(req acceptedRequest) (list []supervisor.Definition) {
+func (b *Builder) builtinAgents(req acceptedRequest, m modelSelection) (list []supervisor.Definition) {
 	for _, a := range investigator.BuiltinAgents() {
 		d := supervisor.Definition{Name: a.Name, Description: a.Description, System: a.System,
 			Tools: builtinRights(a), Offer: a.Tools,
 			Limits: spec.Limits{Turns: a.MaxTurns, Output: a.MaxOutput}}
 		if d.Name == coordinatorID {
 			d.Offer = append(slices.Clone(d.Offer), b.cfg.OwnTools...)
+			if m.choice.Provider != provider.Builtin { // an LLM plays it
+				d.Offer = append(d.Offer, declareName)
+			}
 			d.OnlyNamed = d.Name == rootOf(req.RunRequest) || !slices.Contains(req.agents, d.Name)
 		} else {
 			d.OnlyNamed = req.workspace == "" && cmp.Or(rootOf(req.RunRequest), coordinatorID) != coordinatorID && !slices.Contains(req.agents, d.Name)

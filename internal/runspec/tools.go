@@ -63,13 +63,14 @@ func (b *Builder) resolveTools(req acceptedRequest, m modelSelection, in agentSe
 	if t, err = grantMemory(&b.cfg, t); err != nil {
 		return t, err
 	}
+	t.definitions = grantDeclaring(t.definitions, req)
 	unknown, err := checkToolNames(t.tools, slices.Concat(allowed, disallowed))
 	if err != nil {
 		return t, err
 	}
 	t.warnings = append(t.warnings, unknown...)
 	isCut := func(s model.ToolSpec) bool {
-		return len(allowed) > 0 && !slices.Contains(allowed, s.Name) || slices.Contains(disallowed, s.Name)
+		return len(allowed) > 0 && !slices.Contains(allowed, s.Name) && !(s.Name == declareName && hasFailureConditions(t.definitions, req)) || slices.Contains(disallowed, s.Name)
 	}
 	t.warnings = append(t.warnings, noteCutAgents(t, isCut)...)
 	t.tools = slices.DeleteFunc(t.tools, isCut)
@@ -111,6 +112,9 @@ func (b *Builder) listTools(req acceptedRequest, options spec.LoopOptions, broug
 	}
 	if options.AskPeople {
 		loop = append(loop, agent.AskSpec())
+	}
+	if options.DeclareFailure {
+		loop = append(loop, agent.DeclareSpec())
 	}
 	if options.Journal {
 		loop = append(loop, agent.JournalTools()...)

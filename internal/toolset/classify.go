@@ -12,7 +12,7 @@ import (
 )
 
 // LoopTools are the names of tools that the loop itself serves.
-var LoopTools = append([]string{"delegate", agent.HandoffSpec().Name, agent.SendSpec().Name, agent.AskSpec().Name}, ToolNames(agent.JournalTools())...)
+var LoopTools = append([]string{"delegate", agent.HandoffSpec().Name, agent.SendSpec().Name, agent.AskSpec().Name, agent.DeclareSpec().Name}, ToolNames(agent.JournalTools())...)
 
 // ToolNames are the names of tools.
 func ToolNames(specs []model.ToolSpec) []string {

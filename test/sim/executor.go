@@ -132,7 +132,7 @@ func (ex *executor) callTool(sh *shell, e agent.CallTool) {
 	ex.traceLine("tool %s of %s: call %s attempt %d", e.Name, a.id, e.Call, e.Attempt)
 	ex.effects.checkMayBegin(sh, "CallTool "+e.Call)
 	i := slices.IndexFunc(tools, func(t model.ToolSpec) bool { return t.Name == e.Name })
-	if i < 0 || e.Name == "delegate" || e.Name == handoffTool || e.Name == sendTool || e.Name == "ask_human" || e.Name == journalTool && ex.opened.LoopOptions.Journal {
+	if i < 0 || e.Name == "delegate" || e.Name == handoffTool || e.Name == sendTool || e.Name == "ask_human" || e.Name == declareTool || e.Name == journalTool && ex.opened.LoopOptions.Journal {
 		ex.fail("%s: the unknown tool %q runs", a.id, e.Name)
 	}
 	var args map[string]any

@@ -51,6 +51,7 @@ func (j *backgroundJudge) checkBackground(before, after *agent.State, f activati
 			j.fail("%s was told something by %s, and sits idle", a.id, e.From)
 		}
 	}
+	j.checkDeclared(before, after, f)
 	if j.handoffs.check(before, after, f, out) {
 		j.mail = nil // it was passed on
 	}

@@ -138,6 +138,10 @@ func (fm *fakeModel) composeReply(reply *model.Reply, r *job, t modelHabits) {
 		m.Calls, reply.Stop = []model.ToolCall{fm.drawHandoff(r)}, model.StopTools
 		return
 	}
+	if fm.opened.LoopOptions.DeclareFailure && fm.percent(3) {
+		m.Calls, reply.Stop = []model.ToolCall{fm.drawDeclaration()}, model.StopTools
+		return
+	}
 	n := fm.between(1, 4)
 	parent := fm.population.byAddr[mailbox.At(runName, string(r.shell.state.Agent.State.Task.Parent))]
 	for i := range n {

@@ -1,6 +1,9 @@
 package sim
 
 import (
+	"slices"
+
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -36,6 +39,7 @@ func drawPermissions(p *seedPlan, o *supervisor.Opened) {
 	}
 	o.LoopOptions.QuestionMS = oneOf[int64](d, 0, 0, 200, 2000)
 	o.LoopOptions.Obstacles = true
+	o.Tools, o.LoopOptions.DeclareFailure = append(slices.Clip(o.Tools), agent.DeclareSpec()), true
 	o.LoopOptions.Unattended = d.percent(10)
 	for i := range o.Definitions {
 		o.Definitions[i].LoopOptions.Unattended = d.percent(10)

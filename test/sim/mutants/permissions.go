@@ -9,6 +9,7 @@ var ofPermissions = []Mutant{
 	{"asks-although-nobody-may-be-asked", "E2: in the mode dontAsk nobody is asked", own(Never)},
 	{"unattended-asks", "A26: where nobody can be asked, nobody is", own(Without(2, 2))},
 	{"asks-below-an-unattended-agent", "E6: a child may ask nobody where its parent may not", own(Never)},
+	{"declared-failure-goes-on", "K2: an agent that declares a failure ends", own(Always)},
 	{"irreversible-call-asks-nobody", "E2: what cannot be undone waits for a person", own(Never)},
 	{"call-to-ask-about-asks-nobody", "E3: a call that a rule asks about waits for its own approval", own(Replace(`_ = raw`))},
 	{"last-permissions-decide", "E6: of the permissions of an agent and its ancestors the strictest count", own(Always)},
