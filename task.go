@@ -58,6 +58,9 @@ type Task struct {
 	// Unattended says that nobody can be asked: what would be asked about is denied, and an agent that cannot go on without
 	// a person ends. PermissionMode spec.ModeDontAsk implies it.
 	Unattended bool
+	// Approvals is how many different people must approve a call that is asked about, 1 or 2; 0: as the Config says. A task
+	// can only ask for more than the Config.
+	Approvals int
 	// Guardrails are ready guardrails for every agent of the run, beside those of the Config.
 	Guardrails []spec.ReadyGuardrail
 	// Yes allows writes in the directory, tools of MCP servers, and shell commands that the sandbox confines.
@@ -104,7 +107,7 @@ func (t *Task) request() *client.RunRequest {
 		TimeoutMS: milliseconds(t.Timeout), QuestionTimeout: milliseconds(t.QuestionTimeout), ParkTimeout: milliseconds(t.ParkTimeout),
 		PatienceMS:   max(milliseconds(t.Patience), spec.Off),
 		AllowedTools: t.AllowedTools, DisallowedTools: t.DisallowedTools, AskTools: t.AskTools,
-		PermissionMode: string(t.PermissionMode), Unattended: t.Unattended, Priority: t.Priority, Yes: t.Yes,
+		PermissionMode: string(t.PermissionMode), Unattended: t.Unattended, Approvals: t.Approvals, Priority: t.Priority, Yes: t.Yes,
 		Conversation: t.Conversation, Fork: t.Fork, Instead: t.Instead, Layers: t.Layers, History: t.History, Attach: t.Attach,
 		Constraints: t.Constraints, Criteria: t.Criteria, FailureConditions: t.FailureConditions, RequireTool: t.RequireTool,
 		JSONSchema: t.JSONSchema, Policy: t.Policy, LoopOptions: t.LoopOptions, NoAgentsMD: t.NoAgentsMD,

@@ -37,6 +37,8 @@ type Answered struct {
 	// Always is how long an approval counts for calls like this one: AlwaysRun, or "" for this call alone.
 	Always string `msgpack:"a,omitempty"`
 	By     string `msgpack:"b,omitempty"` // who answered, as the client says it
+	// Request is the id of the request of an approval that another one has to follow.
+	Request string `msgpack:"i,omitempty"`
 }
 
 // Kind is the fact's word in logs.
@@ -93,7 +95,8 @@ func (c *stepEvents) publishQuestion(q Park) {
 	c.list = slices.DeleteFunc(c.list, func(e stepEvent) bool {
 		return e.group == questionEvents || e.Kind == event.KindCheckpointResumeUnsafe
 	})
-	d := event.AgentParked{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call, Digest: q.Digest, Rule: q.Rule, DueMS: q.Due}
+	d := event.AgentParked{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call, Digest: q.Digest, Rule: q.Rule, DueMS: q.Due,
+		Approvals: q.Approvals, ApprovedBy: q.ApprovedBy}
 	c.publish(questionEvents, event.KindQueryAsked, d)
 	c.publish(questionEvents, event.KindAgentParked, d)
 }
@@ -126,6 +129,12 @@ func handleAnswered(s State, f Answered) (State, []Effect) {
 	}
 	if w.Question.Due > 0 && s.Now >= w.Question.Due {
 		f = expiredAnswer(s)
+	}
+	if w.Question.isApproval(f) {
+		if !w.Question.isSecond(f) { //mutant:first-approval-is-enough
+			return keepApproval(s, f)
+		}
+		f = w.Question.withFirst(f)
 	}
 	s.events.publishAnswer(f, w.Question)
 	switch {

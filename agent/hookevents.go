@@ -1,17 +1,16 @@
 package agent
 
 import (
-	"cmp"
-
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/model"
 )
 
 // byPerson is the author of a decision that no hook made.
-const byPerson = "a person"
+const byPerson = permission.ByPerson
 
 // publishAnswers publishes what the hooks of a point answered.
 func (e *stepEvents) publishAnswers(f Hooked, turn int, call Call, list []judgedAnswer) {
@@ -124,7 +123,7 @@ func (e *stepEvents) publishApproval(call Call, f Answered, q Park) {
 	if d == "" {
 		d = spec.HookDeny
 	}
-	e.publish(hookEvents, decisionKind(d), event.ToolDecided{Call: call.ID, Tool: call.Name, Decision: d, By: []string{cmp.Or(f.By, byPerson)}, Why: f.Text, Digest: q.Digest, Rule: call.ruleOf(f, q)})
+	e.publish(hookEvents, decisionKind(d), event.ToolDecided{Call: call.ID, Tool: call.Name, Decision: d, By: q.deciders(f), Why: f.Text, Digest: q.Digest, Rule: call.ruleOf(f, q)})
 }
 
 // publishAnswer publishes a person's answer. Its text is published if it is the reason of a decision about a call: the
@@ -133,6 +132,9 @@ func (e *stepEvents) publishAnswer(f Answered, q Park) {
 	d := event.QueryAnswered{Query: f.Query, Decision: f.Decision, By: f.By, Always: f.Always, Digest: q.Digest}
 	if q.Digest != "" {
 		d.Why = f.Text
+	}
+	if q.isApproval(f) && !q.isSecond(f) {
+		d.Missing = q.Approvals - 1
 	}
 	e.publish(entryEvents, event.KindQueryAnswered, d)
 }

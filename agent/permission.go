@@ -128,7 +128,7 @@ func (s State) alwaysRule(c Call) string {
 	if r == "" {
 		return ""
 	}
-	with := addRule(s, spec.PermissionRule{Text: r})
+	with := addRule(s, s.ruleOfPeople(spec.PermissionRule{Text: r}))
 	if with.decidePermission(c).Decision != permission.Allow {
 		return ""
 	}
@@ -166,7 +166,7 @@ func grantRule(s State, f Answered, q Park) (State, []Effect) {
 	if f.Decision != spec.Approve || f.Always != AlwaysRun || q.Rule == "" {
 		return s, nil
 	}
-	r := spec.PermissionRule{Text: q.Rule, From: "answer to " + q.Query}
+	r := s.ruleOfPeople(spec.PermissionRule{Text: q.Rule, From: "answer to " + q.Query})
 	s = addRule(s, r)
 	return s, []Effect{AllowRule{Rule: r}}
 }
@@ -175,7 +175,7 @@ func grantRule(s State, f Answered, q Park) (State, []Effect) {
 func handleRuleAllowed(s State, f RuleAllowed) (State, []Effect) { return addRule(s, f.Rule), nil }
 
 func addRule(s State, r spec.PermissionRule) State {
-	same := func(o spec.PermissionRule) bool { return o.Text == r.Text }
+	same := func(o spec.PermissionRule) bool { return o.Text == r.Text && o.Approvals >= r.Approvals }
 	if len(s.AddedRules) < addedRulesMax && !slices.ContainsFunc(s.AddedRules, same) {
 		s.AddedRules = append(slices.Clip(s.AddedRules), r)
 	}

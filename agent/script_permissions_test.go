@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -10,7 +11,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// parsePermissions reads the permissions of the next task, line by line: `mode MODE`, `yes`, `confined`, and a rule
+// parsePermissions reads the permissions of the next task, line by line: `mode MODE`, `yes`, `confined`, `approvals N`, and a rule
 // behind `allow`, `ask`, `deny`, `only`. `agent` and `parent` begin the permissions of the agent and of an ancestor.
 func parsePermissions(t *testing.T, d *datadriven.TestData) []spec.Permissions {
 	t.Helper()
@@ -24,6 +25,12 @@ func parsePermissions(t *testing.T, d *datadriven.TestData) []spec.Permissions {
 			return []spec.Permissions{}
 		case "mode":
 			p.Mode = spec.PermissionMode(text)
+		case "approvals":
+			n, err := strconv.Atoi(text)
+			if err != nil {
+				t.Fatalf("%s: %v", d.Pos, err)
+			}
+			p.Approvals = n
 		case "yes":
 			p.Yes = true
 		case "confined":

@@ -188,7 +188,11 @@ func printEffect(fx agent.Effect) string {
 	case agent.ProposeStop:
 		return fmt.Sprintf("propose-stop %d %q", e.Proposal, e.Text)
 	case agent.Park:
-		return fmt.Sprintf("park %s reason=%s call=%s %q", e.Query, e.Reason, e.Call, e.Question)
+		approvals := ""
+		if e.Approvals > 0 {
+			approvals = fmt.Sprintf(" approvals=%d by=%q", e.Approvals, e.ApprovedBy)
+		}
+		return fmt.Sprintf("park %s reason=%s call=%s%s %q", e.Query, e.Reason, e.Call, approvals, e.Question)
 	case agent.Unpark:
 		return "unpark " + e.Query
 	case agent.AllowRule:
@@ -384,7 +388,7 @@ func parseControl(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.F
 	case "answered":
 		return answeredFact(t, d, p.state)
 	case "rule-allowed":
-		return agent.RuleAllowed{Rule: spec.PermissionRule{Text: d.Input, From: "answer to another agent"}}
+		return agent.RuleAllowed{Rule: spec.PermissionRule{Text: d.Input, From: "answer to another agent", Approvals: argumentNumber(t, d, "approvals", 0)}}
 	case "barred":
 		f := agent.Barred{Reservation: argumentNumber(t, d, "reservation", p.state.Reservation), Why: d.Input}
 		if after := argumentValue(t, d, "after"); after != "" {

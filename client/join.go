@@ -117,6 +117,9 @@ type Question struct {
 	// AskedMS and DueMS are when it was asked and when it expires, in Unix milliseconds; 0: unknown, never.
 	AskedMS int64 `json:"asked_ms,omitempty"`
 	DueMS   int64 `json:"due_ms,omitempty"`
+	// Approvals is how many different people must approve the call; 0: one. ApprovedBy is who has.
+	Approvals  int    `json:"approvals,omitempty"`
+	ApprovedBy string `json:"approved_by,omitempty"`
 }
 
 // Questions lists the open queries of all runs, the oldest first.
@@ -128,6 +131,8 @@ func (c *Client) Questions(ctx context.Context) ([]Question, error) {
 			Query, Question, Reason, Call, Digest, Rule string
 			AskedMS                                     int64 `json:"asked_ms"`
 			DueMS                                       int64 `json:"due_ms"`
+			Approvals                                   int
+			ApprovedBy                                  string `json:"approved_by"`
 		}
 	}
 	if err := c.askNode(ctx, "questions", struct{}{}, &raw); err != nil {
@@ -137,7 +142,7 @@ func (c *Client) Questions(ctx context.Context) ([]Question, error) {
 	for i, r := range raw {
 		q := r.Query
 		list[i] = Question{RunID: r.RunID, Agent: r.Agent, Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call,
-			Digest: q.Digest, Rule: q.Rule, AskedMS: q.AskedMS, DueMS: q.DueMS}
+			Digest: q.Digest, Rule: q.Rule, AskedMS: q.AskedMS, DueMS: q.DueMS, Approvals: q.Approvals, ApprovedBy: q.ApprovedBy}
 	}
 	return list, nil
 }

@@ -46,6 +46,7 @@ type RunRequest struct {
 	DisallowedTools []string `json:"disallowed_tools,omitempty"`
 	AskTools        []string `json:"ask_tools,omitempty"`       // rules for calls that a person decides about
 	PermissionMode  string   `json:"permission_mode,omitempty"` // default, acceptEdits, plan, dontAsk, bypassPermissions
+	Approvals       int      `json:"approvals,omitempty"`       // how many different people must approve a call that is asked about: 1 or 2; 0: what the settings say
 	// QuestionTimeout is how long a question may be open before it counts as denied; 0: as long as the run may be parked.
 	QuestionTimeout int64 `json:"question_timeout_ms,omitempty"`
 	Unattended      bool  `json:"unattended,omitempty"`      // nobody may be asked, as permission_mode dontAsk says, too

@@ -62,7 +62,10 @@ func parkMember(s State, from spec.ID, f agent.Park, n uint64) (State, []Effect)
 	if m.Query == nil {
 		s.Parked++
 	}
-	m.Query, m.asked, m.askedMS = &f, n, s.Now
+	if f.ApprovedBy == "" || m.Query == nil || m.Query.Query != f.Query { // else it is asked again for the second approval
+		m.askedMS = s.Now
+	}
+	m.Query, m.asked = &f, n
 	return s.put(m), nil
 }
 

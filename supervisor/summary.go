@@ -85,6 +85,10 @@ type OpenQuestion struct {
 	DueMS    int64       `json:"due_ms,omitempty"`
 	AskedMS  int64       `json:"asked_ms,omitempty"`
 	Asked    uint64      `json:"asked"`
+	// Approvals, ApprovedBy and ApprovedRequest are those of agent.Park.
+	Approvals       int    `json:"approvals,omitempty"`
+	ApprovedBy      string `json:"approved_by,omitempty"`
+	ApprovedRequest string `json:"approved_request,omitempty"`
 }
 
 // SummaryKey changes whenever the Summary of a run does, but for its limits.
@@ -126,7 +130,8 @@ func (s State) Summary(full bool) Summary {
 			return
 		}
 		q := OpenQuestion{Agent: m.ID, Pool: m.NodePool, Query: m.Query.Query, Reason: m.Query.Reason, Call: m.Query.Call, Question: m.Query.Question, Asked: m.asked,
-			Digest: m.Query.Digest, Rule: m.Query.Rule, DueMS: m.Query.Due, AskedMS: m.askedMS}
+			Digest: m.Query.Digest, Rule: m.Query.Rule, DueMS: m.Query.Due, AskedMS: m.askedMS,
+			Approvals: m.Query.Approvals, ApprovedBy: m.Query.ApprovedBy, ApprovedRequest: m.Query.ApprovedRequest}
 		if questionBytes += q.size(); full || questionBytes <= summaryQuestionsBytesMax {
 			r.Questions = append(r.Questions, q)
 			return
@@ -141,7 +146,7 @@ func (s State) Summary(full bool) Summary {
 }
 
 func (q OpenQuestion) size() int {
-	return summaryAgentBytes + len(q.Agent) + len(q.Pool) + len(q.Query) + len(q.Reason) + len(q.Call) + len(q.Digest) + bytesInJSON(q.Rule) + bytesInJSON(q.Question)
+	return summaryAgentBytes + len(q.Agent) + len(q.Pool) + len(q.Query) + len(q.Reason) + len(q.Call) + len(q.Digest) + len(q.ApprovedRequest) + bytesInJSON(q.ApprovedBy) + bytesInJSON(q.Rule) + bytesInJSON(q.Question)
 }
 
 // bytesInJSON is how long a text is in JSON, where some characters take six bytes: models choose

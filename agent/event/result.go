@@ -86,6 +86,9 @@ type OpenQuery struct {
 	// AskedMS and DueMS are when it was asked and when it expires, in Unix milliseconds; 0: unknown, never.
 	AskedMS int64 `json:"asked_ms,omitempty"`
 	DueMS   int64 `json:"due_ms,omitempty"`
+	// Approvals is how many different people must approve; 0: one. ApprovedBy has.
+	Approvals  int    `json:"approvals,omitempty"`
+	ApprovedBy string `json:"approved_by,omitempty"`
 }
 
 // Subtype is the word that scripts read (CONTRACT, table of stop reasons).

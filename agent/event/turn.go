@@ -35,6 +35,9 @@ type AgentParked struct {
 	Digest string `json:"digest,omitempty"`
 	Rule   string `json:"rule,omitempty"`
 	DueMS  int64  `json:"due_ms,omitempty"`
+	// Approvals is how many different people must approve; 0: one. ApprovedBy has.
+	Approvals  int    `json:"approvals,omitempty"`
+	ApprovedBy string `json:"approved_by,omitempty"`
 }
 
 // QueryAnswered is query.answered.
@@ -45,6 +48,8 @@ type QueryAnswered struct {
 	Why      string        `json:"why,omitempty"`    // the text of a decision about a call
 	Always   string        `json:"always,omitempty"` // run or project: such calls are not asked about again
 	Digest   string        `json:"digest,omitempty"`
+	// Missing is how many more people must approve: the question is asked again. 0: it is answered.
+	Missing int `json:"missing_approvals,omitempty"`
 }
 
 // AgentFinished is agent.finished.

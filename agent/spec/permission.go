@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -29,6 +31,8 @@ type Permissions struct {
 	// UserEnv: a command of the user started the run, so its commands get the variables of the user's own settings, as the
 	// node where they run has them.
 	UserEnv bool `msgpack:"u,omitempty" json:"user_env,omitempty"`
+	// Approvals is how many different people must approve a call that is asked about, 1 or 2; 0: one.
+	Approvals int `msgpack:"v,omitempty" json:"approvals,omitempty"`
 }
 
 // PermissionRule is one rule, such as shell(git log:*), in troupe's names of tools.
@@ -37,12 +41,18 @@ type PermissionRule struct {
 	From string `json:"from,omitempty"` // where a person wrote it
 	// Confined: the rule came with a request, so it lets commands run only where the sandbox confines them.
 	Confined bool `json:"confined,omitempty"`
+	// Approvals is how many different people have added the rule while the run worked; 0: one.
+	Approvals int `json:"approvals,omitempty"`
 }
 
-// MarshalBinary is the form of a rule in an entry: one element, because a run has many.
+// MarshalBinary is the form of a rule in an entry: one element, because a run has many. The third part is there if the
+// rule is confined, or if several people have added it.
 func (r PermissionRule) MarshalBinary() ([]byte, error) {
 	text := r.Text + ruleSeparator + r.From
-	if r.Confined {
+	switch {
+	case r.Approvals > 1:
+		text += ruleSeparator + strconv.Itoa(r.Approvals)
+	case r.Confined:
 		text += ruleSeparator
 	}
 	return []byte(text), nil
@@ -51,8 +61,15 @@ func (r PermissionRule) MarshalBinary() ([]byte, error) {
 // UnmarshalBinary reads the form that MarshalBinary writes.
 func (r *PermissionRule) UnmarshalBinary(data []byte) error {
 	text, rest, _ := strings.Cut(string(data), ruleSeparator)
-	from, _, confined := strings.Cut(rest, ruleSeparator)
-	*r = PermissionRule{Text: text, From: from, Confined: confined}
+	from, people, third := strings.Cut(rest, ruleSeparator)
+	*r = PermissionRule{Text: text, From: from, Confined: third && people == ""}
+	if people != "" {
+		n, err := strconv.Atoi(people)
+		if err != nil {
+			return fmt.Errorf("permission rule %.80q: %w", text, err)
+		}
+		r.Approvals = n
+	}
 	return nil
 }
 
@@ -143,6 +160,7 @@ func (p Permissions) Merge(own *Permissions) Permissions {
 		p.Mode = own.Mode.Stricter(p.Mode)
 	}
 	p.Yes, p.ShellForChildren, p.NoUserNotes, p.UserEnv = p.Yes || own.Yes, p.ShellForChildren || own.ShellForChildren, p.NoUserNotes || own.NoUserNotes, p.UserEnv || own.UserEnv
+	p.Approvals = max(p.Approvals, own.Approvals)
 	return p
 }
 
@@ -151,6 +169,6 @@ func (p Permissions) Equal(o Permissions) bool {
 	same := func(a, b []PermissionRule) bool {
 		return slices.EqualFunc(a, b, func(x, y PermissionRule) bool { return x.Text == y.Text && x.Confined == y.Confined })
 	}
-	return p.Mode == o.Mode && p.Confined == o.Confined && p.Yes == o.Yes && p.ShellForChildren == o.ShellForChildren && p.NoUserNotes == o.NoUserNotes && p.UserEnv == o.UserEnv &&
+	return p.Mode == o.Mode && p.Confined == o.Confined && p.Yes == o.Yes && p.ShellForChildren == o.ShellForChildren && p.NoUserNotes == o.NoUserNotes && p.UserEnv == o.UserEnv && p.Approvals == o.Approvals &&
 		same(p.Allow, o.Allow) && same(p.Ask, o.Ask) && same(p.Deny, o.Deny) && slices.EqualFunc(p.Limits(), o.Limits(), same)
 }

@@ -62,7 +62,7 @@ var settingMeanings = map[string]string{
 	"tools":                "per tool: effect class, polling, and for shell the allowed and denied commands and the sandbox (docs/sandbox.md)",
 	"a2a_agents":           "agents of other programs that are called by A2A: their addresses, and the variables with their tokens (docs/a2a.md)",
 	"policy":               "file with the stop-veto policy",
-	"permissions":          "rules that allow, ask or deny calls",
+	"permissions":          "rules that allow, ask or deny calls, and how many people must approve what is asked about",
 	"permission_mode":      "what happens to calls that no rule matches: default, acceptEdits, plan, dontAsk or bypassPermissions",
 	"unattended":           "true if nobody can be asked: what would be asked about is denied, and an agent that cannot go on without a person ends",
 	"question_timeout":     "how long a question to a person stays open before it counts as denied, such as 1h; 0: as long as the run may be parked",
@@ -95,7 +95,7 @@ var settingNotes = map[string]string{
 	"a2a_agents":           "Only in your own file.",
 	"json_schema":          "Relative to the settings file.",
 	"policy":               "A settings file may also have the rules themselves. The file of a directory can only add rules to yours.",
-	"permissions":          "The file of a directory can only ask and deny.",
+	"permissions":          "The file of a directory can only ask, deny, and raise approvals.",
 	"permission_mode":      "The file of a directory can only restrict it.",
 	"reconcile_every":      "Only in your own file.",
 	"priority":             "The file of a directory can only lower it.",
@@ -230,7 +230,7 @@ func treeSchema(key string) *jsonschema.Schema {
 		return objectSchema(map[string]*jsonschema.Schema{"evidence": listOf(evidence), "schema": anyOf(textKind.jsonSchema(), &jsonschema.Schema{Type: "object"}),
 			"tries": wholeKind.jsonSchema()})
 	case "permissions":
-		return objectSchema(map[string]*jsonschema.Schema{"allow": listKind.jsonSchema(), "ask": listKind.jsonSchema(), "deny": listKind.jsonSchema()})
+		return objectSchema(map[string]*jsonschema.Schema{"allow": listKind.jsonSchema(), "ask": listKind.jsonSchema(), "deny": listKind.jsonSchema(), "approvals": {Enum: []any{1, 2}}})
 	case "guardrails":
 		word := func(words ...any) *jsonschema.Schema { return &jsonschema.Schema{Enum: words} }
 		return anyOf(textKind.jsonSchema(), listOf(anyOf(textKind.jsonSchema(), objectSchema(map[string]*jsonschema.Schema{

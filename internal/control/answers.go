@@ -36,8 +36,21 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 		return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("no open query %q in %s", r.Query, r.RunID),
 			Hint: "`troupe questions` shows the open ones"}
 	}
+	q, open, err := c.readApproval(ctx, r.RunID, q)
+	switch {
+	case err != nil:
+		return nil, err
+	case !open:
+		return nil, answeredError(r.Query, r.RunID)
+	case r.Decision == spec.Approve && q.ApprovedRequest == r.Request && r.Request != "":
+		return struct{}{}, nil // the request was sent again
+	}
 	if err := checkAnswer(r, q, time.Now()); err != nil {
 		return nil, err
+	}
+	f := answerFact(r, q)
+	if f.Request != "" { // the first of two approvals: the question stays open
+		return c.approveFirst(ctx, l, r, q, f)
 	}
 	claim := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: r.Request, AtMS: time.Now().UnixMilli()}
 	err = c.cfg.Runs.claimAnswer(ctx, r.RunID, claim, l.seen())
@@ -46,7 +59,6 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 	} else if err != nil {
 		return nil, err
 	}
-	f := agent.Answered{Query: r.Query, Decision: r.Decision, Text: r.Text, Digest: cmp.Or(r.Digest, q.Digest), Always: r.Always, By: answeredBy(r.By)}
 	done, err := c.appendToViewed(ctx, l, answerID(r), q.Agent, "", f.Kind(), f)
 	if err != nil && !bus.IsUnavailable(err) { // then the log has no answer
 		if dropErr := c.cfg.Runs.settleAnswer(ctx, r.RunID, claim, false); dropErr != nil {
@@ -103,6 +115,17 @@ func checkAnswer(r client.AnswerRequest, q supervisor.OpenQuestion, now time.Tim
 	case q.DueMS > 0 && now.UnixMilli() >= q.DueMS:
 		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%q in %s has expired at %s, which counts as a denial", r.Query, r.RunID, time.UnixMilli(q.DueMS).UTC().Format(time.RFC3339)),
 			Hint: "--question-timeout sets how long questions stay open"}
+	case r.Decision == spec.Approve && q.Approvals > 1:
+		if err := checkApproval(r, q); err != nil {
+			return err
+		}
+	}
+	return checkAlways(r, q)
+}
+
+// checkAlways refuses an approval for longer than a rule can say.
+func checkAlways(r client.AnswerRequest, q supervisor.OpenQuestion) error {
+	switch {
 	case r.Always != "" && r.Always != agent.AlwaysRun:
 		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("always is %q", r.Always), Hint: "write run; `troupe answer --always project` writes the rule for a directory"}
 	case r.Always != "" && (r.Decision != spec.Approve || q.Rule == ""):
@@ -174,8 +197,7 @@ func (r *Runs) tryClaim(ctx context.Context, run string, claim AnsweredQuestion,
 		case i >= 0 && row.Answered[i].Request == claim.Request:
 			return false
 		case i >= 0, row.hasClosed(claim, open):
-			refusal = &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%q in %s is answered already", claim.Query, run),
-				Hint: "`troupe run --resume " + run + "` continues a run that no node has"}
+			refusal = answeredError(claim.Query, run)
 			return false
 		}
 		if len(row.Answered) >= answeredMax {

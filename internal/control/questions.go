@@ -40,8 +40,15 @@ func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
 			return nil, r.err
 		}
 		for _, q := range r.view.questions() {
+			q, open, err := c.readApproval(ctx, r.view.row.RunID, q)
+			if err != nil && !isNewer(err) {
+				return nil, err
+			}
+			if !open {
+				continue
+			}
 			questions = append(questions, Question{r.view.row.RunID, q.Agent, event.OpenQuery{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call,
-				Digest: q.Digest, Rule: q.Rule, AskedMS: q.AskedMS, DueMS: q.DueMS}})
+				Digest: q.Digest, Rule: q.Rule, AskedMS: q.AskedMS, DueMS: q.DueMS, Approvals: q.Approvals, ApprovedBy: q.ApprovedBy}})
 		}
 	}
 	c.showLostCalls(ctx, questions)

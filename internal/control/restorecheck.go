@@ -253,7 +253,7 @@ func (c *checkedRestore) addAnswers(r client.RestoreRequest, now time.Time) (ent
 		if err := checkAnswer(a, q, now); err != nil {
 			return nil, err
 		}
-		fact := agent.Answered{Query: a.Query, Decision: a.Decision, Text: a.Text, Digest: q.Digest, Always: a.Always, By: answeredBy(a.By)}
+		fact := answerFact(a, q)
 		body, err := mailbox.Marshal(fact)
 		if err != nil {
 			return nil, fmt.Errorf("control: restore: %w", err)
@@ -262,7 +262,9 @@ func (c *checkedRestore) addAnswers(r client.RestoreRequest, now time.Time) (ent
 		if err != nil {
 			return nil, fmt.Errorf("control: restore: %w", err)
 		}
-		c.answered = append(c.answered, AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: a.Request, AtMS: now.UnixMilli(), Logged: true})
+		if fact.Request == "" { // else a second person has to approve
+			c.answered = append(c.answered, AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: a.Request, AtMS: now.UnixMilli(), Logged: true})
+		}
 		entries = append(entries, mailbox.Message{To: mailbox.At(c.run, string(q.Agent)).In(q.Pool), At: now.UnixMilli(), Data: data})
 	}
 	return entries, nil

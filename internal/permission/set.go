@@ -107,6 +107,7 @@ func (s *Set) Decide(c Call, t Tool, added []spec.PermissionRule) Verdict {
 		return Verdict{Decision: Deny, By: ByNobody, Why: "the permissions cannot be read: " + s.broken}
 	}
 	c.Workspace = s.workspace
+	added = s.addedByEnough(added)
 	strictest := Verdict{Decision: -1}
 	for _, p := range s.list {
 		if v := p.decide(c, t, s.writable, added); v.Decision > strictest.Decision { //mutant:last-permissions-decide

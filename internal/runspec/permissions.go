@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/toolset/shell"
 	"github.com/troupe-run/troupe/supervisor"
@@ -50,7 +51,10 @@ func requestPermissions(r client.RunRequest) (p spec.Permissions, err error) {
 		}
 		p.Deny = append(p.Deny, rule)
 	}
-	p.Yes, p.Confined = r.Yes, true
+	if r.Approvals < 0 || r.Approvals > permission.ApprovalsMax {
+		return p, refuse.Bad(permissionsHint, "approvals is %d: write 1 or 2, how many people must approve a call that is asked about", r.Approvals)
+	}
+	p.Yes, p.Confined, p.Approvals = r.Yes, true, r.Approvals
 	return p, nil
 }
 
@@ -83,10 +87,11 @@ func (b *Builder) runPermissions(req acceptedRequest) (spec.Permissions, error) 
 			return p, refuse.Bad(permissionsHint, "%v", err)
 		}
 		p.Allow, p.Ask, p.Deny = slices.Concat(p.Allow, project.Allow), slices.Concat(p.Ask, project.Ask), slices.Concat(p.Deny, project.Deny)
+		p.Approvals = max(p.Approvals, project.Approvals)
 	}
 	asked := req.permissions
 	p.Allow, p.Ask, p.Deny = slices.Concat(p.Allow, asked.Allow), slices.Concat(p.Ask, asked.Ask), slices.Concat(p.Deny, asked.Deny)
-	p.Only = asked.Only
+	p.Only, p.Approvals = asked.Only, max(p.Approvals, asked.Approvals)
 	p.Confined = asked.Mode != "" && asked.Mode != p.Mode && !b.cfg.Trust.RequestsFromUser
 	p.Mode, p.Yes = cmp.Or(asked.Mode, p.Mode), asked.Yes
 	if s := req.settings; s != nil && s.File != config.UserFile() {
@@ -98,7 +103,7 @@ func (b *Builder) runPermissions(req acceptedRequest) (spec.Permissions, error) 
 		if err != nil {
 			return p, err
 		}
-		p.Ask, p.Deny = slices.Concat(p.Ask, local.Ask), slices.Concat(p.Deny, local.Deny, denied)
+		p.Ask, p.Deny, p.Approvals = slices.Concat(p.Ask, local.Ask), slices.Concat(p.Deny, local.Deny, denied), max(p.Approvals, local.Approvals)
 		if local.Mode != "" {
 			p.Mode = local.Mode.Stricter(p.Mode)
 		}
@@ -110,6 +115,9 @@ func (b *Builder) runPermissions(req acceptedRequest) (spec.Permissions, error) 
 	p.UserEnv = req.isOwn && len(req.claude) > 0 && req.claude[0].Own && req.claude[0].HasEnv
 	if p, err = withRealPaths(p, req.workspace); err != nil {
 		return p, err
+	}
+	if p.Approvals < 0 || p.Approvals > permission.ApprovalsMax {
+		return p, refuse.Bad(permissionsHint, "the permissions of the node have approvals %d: it may be 1 or 2", p.Approvals)
 	}
 	if n := len(p.Allow) + len(p.Ask) + len(p.Deny); n > rulesMax {
 		return p, refuse.Bad("remove rules that others cover", "the run has %d permission rules, at most %d are applied", n, rulesMax)

@@ -91,7 +91,7 @@ func explainRefused(o supervisor.Opened, named client.RunRequest, err error) err
 func requestLike(o supervisor.Opened, named client.RunRequest) client.RunRequest {
 	p := o.Permissions
 	r := client.RunRequest{RunID: o.Run, Prompt: cmp.Or(o.Goal, "-"), Agent: o.Root, Priority: o.Priority, Agents: named.Agents, MCPConfig: named.MCPConfig, Dir: o.Workspace,
-		Model: o.Model.Name, MaxTokens: o.Limits.Tokens, PermissionMode: string(p.Mode), Yes: p.Yes, AllowUnpriced: o.Unpriced,
+		Model: o.Model.Name, MaxTokens: o.Limits.Tokens, PermissionMode: string(p.Mode), Approvals: p.Approvals, Yes: p.Yes, AllowUnpriced: o.Unpriced,
 		AskTools: rulesFrom(p.Ask, fromAsk), DisallowedTools: rulesFrom(p.Deny, fromDisallowed),
 		AllowedTools: rulesFrom(slices.Concat(p.Allow, p.Only), fromAllowed),
 		LoopOptions:  &spec.LoopOptions{AskPeople: o.LoopOptions.AskPeople, Unattended: o.LoopOptions.Unattended, Journal: o.LoopOptions.Journal}}
@@ -234,6 +234,8 @@ func looserPermissions(p, than spec.Permissions) string {
 		return "a mode that also holds outside of the sandbox"
 	case p.Yes && !than.Yes:
 		return "an approval of all writes in the directory"
+	case max(p.Approvals, 1) < than.Approvals:
+		return "calls that one person alone may approve"
 	case p.UserEnv && !than.UserEnv:
 		return "the variables of the user's settings in its commands"
 	case than.ShellForChildren && !p.ShellForChildren:

@@ -185,10 +185,14 @@ func describeAgent(e client.Event) (string, bool) {
 			formatTokens(d.Usage.Total()), d.Detail)), ok
 	case event.KindQueryAsked, event.KindAgentParked:
 		d, ok := decodeData[event.AgentParked](e)
-		return fmt.Sprintf("%s  %s", d.Query, QuestionLine(d.Question)), ok
+		return strings.TrimSpace(fmt.Sprintf("%s  %s  %s", d.Query, QuestionLine(d.Question), FormatApprovals(d.Approvals, d.ApprovedBy))), ok
 	case event.KindQueryAnswered:
 		d, ok := decodeData[event.QueryAnswered](e)
-		return d.Query + "  " + string(d.Decision), ok
+		text := d.Query + "  " + string(d.Decision)
+		if d.Missing > 0 {
+			text += fmt.Sprintf("  by %s, %d more must approve", d.By, d.Missing)
+		}
+		return text, ok
 	case event.KindTurnStarted:
 		d, ok := decodeData[event.TurnStarted](e)
 		return fmt.Sprintf("turn %d  %s%s", e.Turn, d.Transition, describeVerdict(d.Policy)), ok

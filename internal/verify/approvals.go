@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/mailbox"
@@ -34,19 +35,40 @@ func (l *log) readDecision(item mailbox.Item) {
 	}
 }
 
-// approvalBetween returns the first approval of a call between two entries; 0: there is none.
-func (v *verifier) approvalBetween(l *log, call string, after, before uint64) uint64 {
+// isApproved reports whether between two entries as many people approved a call as a question about it needs.
+func (v *verifier) isApproved(l *log, call string, after, before uint64) bool {
+	approvers := map[string][]string{} // by query
 	for _, d := range l.decided {
 		if d.entry <= after || d.entry >= before {
 			continue
 		}
 		for _, q := range v.account(l.at).questions {
-			if q.body.Call == call && q.cause < d.entry && d.approves(q) {
-				return d.entry
+			if q.body.Call != call || q.cause >= d.entry || !d.approves(q) {
+				continue
+			}
+			need := l.approvalsNeeded(q)
+			if need < 2 {
+				return true
+			}
+			if by := strings.ToLower(strings.Join(strings.Fields(d.body.By), " ")); by != "" && !slices.Contains(approvers[q.body.Query], by) {
+				approvers[q.body.Query] = append(approvers[q.body.Query], by)
+			}
+			if len(approvers[q.body.Query]) >= need {
+				return true
 			}
 		}
 	}
-	return 0
+	return false
+}
+
+// approvalsNeeded is how many people must approve what a question is about: as many as it says, or as the permissions of
+// the agent want.
+func (l *log) approvalsNeeded(q question) int {
+	need := q.body.Approvals
+	for _, p := range l.task.Task.Permissions {
+		need = max(need, p.Approvals)
+	}
+	return need
 }
 
 // checkBegun checks that an attempt of a side effect that follows another one begins by an approval of its own: the
@@ -56,15 +78,16 @@ func (v *verifier) checkBegun(l *log, a *attempt, tool string) {
 	if before == nil || before.started == 0 || before.unbegun || a.started < before.started {
 		return
 	}
-	if v.approvalBetween(l, a.call, before.started, a.started) == 0 {
+	if !v.isApproved(l, a.call, before.started, a.started) {
 		l.addFinding(Approved, a.started,
-			"attempt %d of call %s of %s begins, attempt %d began in entry %d, and between them nobody approved that it "+
-				"begins again",
+			"attempt %d of call %s of %s begins, attempt %d began in entry %d, and between them too few people "+
+				"approved that it begins again",
 			a.no, a.call, tool, before.no, before.started)
 	}
 }
 
-// checkAsked checks that a call about which a person was asked begins by the approval of the newest question.
+// checkAsked checks that a call about which a person was asked begins by the approval of the newest question: of as many
+// people as it needs. A question that is asked again for the next approval is the same one.
 func (v *verifier) checkAsked(l *log, a *attempt) {
 	if a.started == 0 {
 		return
@@ -72,14 +95,16 @@ func (v *verifier) checkAsked(l *log, a *attempt) {
 	var newest *question
 	for i, q := range v.account(l.at).questions {
 		if q.body.Call == a.call && q.cause < a.started {
-			newest = &v.account(l.at).questions[i]
+			if newest == nil || newest.body.Query != q.body.Query {
+				newest = &v.account(l.at).questions[i]
+			}
 		}
 	}
-	if newest == nil || v.approvalBetween(l, a.call, newest.cause, a.started) > 0 {
+	if newest == nil || v.isApproved(l, a.call, newest.cause, a.started) {
 		return
 	}
 	l.addFinding(Approved, a.started,
-		"attempt %d of call %s begins, and nobody has approved question %s about it (entry %d of %s)",
+		"attempt %d of call %s begins, and too few people have approved question %s about it (entry %d of %s)",
 		a.no, a.call, newest.body.Query, newest.entry, v.super().at)
 }
 
@@ -100,18 +125,26 @@ func (v *verifier) checkAddedRules(super *log) {
 		if from == nil || from.n < m.n || v.report.Damaged {
 			continue
 		}
-		if !from.isAlways(m.n) {
+		if !v.isAlways(from, m.n) {
 			super.addFinding(Approved, m.entry,
 				"%s adds the rule %.200q, and its entry %d is no approval for the rest of the run", m.from, text, m.n)
 		}
 	}
 }
 
-func (l *log) isAlways(entry uint64) bool {
-	for _, d := range l.decided {
-		if d.entry == entry && d.body.Decision == "approve" && d.body.Always == "run" {
-			return true
-		}
+// isAlways reports whether an entry is an approval for the rest of the run or, of several people, the last one of them.
+func (v *verifier) isAlways(l *log, entry uint64) bool {
+	i := slices.IndexFunc(l.decided, func(d decision) bool { return d.entry == entry && d.isForRun() })
+	if i < 0 {
+		return false
 	}
-	return false
+	asked := func(q question) bool {
+		return q.cause < entry && l.decided[i].approves(q) && l.approvalsNeeded(q) > 1
+	}
+	if !slices.ContainsFunc(v.account(l.at).questions, asked) {
+		return true
+	}
+	return slices.ContainsFunc(l.decided[:i], func(d decision) bool { return d.isForRun() && d.body.Query == l.decided[i].body.Query })
 }
+
+func (d decision) isForRun() bool { return d.body.Decision == "approve" && d.body.Always == "run" }

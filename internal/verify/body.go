@@ -85,6 +85,7 @@ type decisionBody struct { // answered
 	Decision string `msgpack:"d"`
 	Digest   string `msgpack:"g"`
 	Always   string `msgpack:"a"`
+	By       string `msgpack:"b"`
 }
 
 type parkBody struct {
@@ -94,6 +95,8 @@ type parkBody struct {
 	Call     string `msgpack:"c"`
 	Digest   string `msgpack:"g"`
 	Due      int64  `msgpack:"e"`
+	// Approvals is how many people must approve.
+	Approvals int `msgpack:"n"`
 }
 
 type hookedBody struct {
@@ -263,6 +266,7 @@ type permissionsBody struct {
 	ShellForChildren bool       `msgpack:"p"`
 	NoUserNotes      bool       `msgpack:"n"`
 	UserEnv          bool       `msgpack:"u"`
+	Approvals        int        `msgpack:"v"`
 }
 
 type submittedBody struct {

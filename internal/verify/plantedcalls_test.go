@@ -70,6 +70,11 @@ func (r *runLog) answer(decision string) {
 	r.command(len(r.entries), "root", "answered", map[string]any{"q": "1-0.1", "d": decision})
 }
 
+// approveAs lets one of two people approve that the call 1-0 runs again, at the end of the run.
+func (r *runLog) approveAs(name string) {
+	r.command(len(r.entries), "root", "answered", map[string]any{"q": "1-0.1", "d": "approve", "b": name})
+}
+
 // child edits the task of the first child.
 func (r *runLog) child(change func(task map[string]any)) {
 	r.t.Helper()
@@ -140,6 +145,17 @@ var callPlants = []violation{
 		r.edit("super", "park", func(b map[string]any) { b["g"] = "sha-of-what-was-asked" })
 		r.command(len(r.entries), "root", "answered",
 			map[string]any{"q": "1-0.1", "d": "approve", "g": "sha-of-other-arguments"})
+		r.begin(2)
+	}},
+	{"a call that one of two people has approved", unknown, verify.Approved, func(r *runLog) {
+		r.edit("super", "park", func(b map[string]any) { b["n"] = 2 })
+		r.approveAs("ann")
+		r.begin(2)
+	}},
+	{"a call that one person has approved twice", unknown, verify.Approved, func(r *runLog) {
+		r.edit("super", "park", func(b map[string]any) { b["n"] = 2 })
+		r.approveAs("ann")
+		r.approveAs("Ann")
 		r.begin(2)
 	}},
 	{"a rule that no person added", plain, verify.Approved,

@@ -93,8 +93,8 @@ func (p permissionsBody) text() string {
 	for _, list := range limits {
 		lists = append(lists, ruleTexts(list))
 	}
-	return fmt.Sprintf("%q %v %v %v %v %v %q", p.Mode, p.Confined, p.Yes, p.ShellForChildren, p.NoUserNotes, p.UserEnv,
-		lists)
+	return fmt.Sprintf("%q %v %v %v %v %v %d %q", p.Mode, p.Confined, p.Yes, p.ShellForChildren, p.NoUserNotes, p.UserEnv,
+		p.Approvals, lists)
 }
 
 func ruleTexts(rules [][]byte) []string {

@@ -41,7 +41,7 @@ type agentJudge struct {
 func newAgentJudge(p *population, a *actor) *agentJudge {
 	s := &watchedAgent{environment: p.environment, population: p, judges: p.judges, actor: a}
 	breakers, prompts, handoffs := &breakerJudge{watchedAgent: s, fails: map[string]int{}}, &promptJudge{watchedAgent: s}, &handoffJudge{watchedAgent: s}
-	permits := &permissionJudge{watchedAgent: s, asked: map[string]askedCall{}, approved: map[string]string{}}
+	permits := &permissionJudge{watchedAgent: s, asked: map[string]askedCall{}, approved: map[string]string{}, people: map[string]map[string]bool{}}
 	calls := newCallJudge(s, breakers, permits)
 	return &agentJudge{watchedAgent: s, calls: calls, permits: permits, prompts: prompts, breakers: breakers, goals: &goalJudge{watchedAgent: s, calls: calls, handoffs: handoffs},
 		clock: &clockJudge{watchedAgent: s}, pauses: &pauseJudge{watchedAgent: s, prompts: prompts}, background: &backgroundJudge{watchedAgent: s, away: map[string]spec.ID{}, handoffs: handoffs}, models: &modelJudge{watchedAgent: s}, contexts: &contextJudge{watchedAgent: s}, forks: &forkJudge{watchedAgent: s}}

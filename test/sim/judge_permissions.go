@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -15,15 +16,17 @@ import (
 // the root. It knows what people approved.
 type permissionJudge struct {
 	*watchedAgent
-	asked    map[string]askedCall // by query
-	approved map[string]string    // calls, and the arguments that a person approved
-	line     []string             // the lineage, once it is known: the log of an ancestor may be damaged later
+	asked    map[string]askedCall       // by query
+	approved map[string]string          // calls, and the arguments that a person approved
+	people   map[string]map[string]bool // who has approved what a query is about
+	line     []string                   // the lineage, once it is known: the log of an ancestor may be damaged later
 }
 
 // askedCall is what a question was about when it was asked.
 type askedCall struct {
 	call, args, digest string
 	due                int64
+	people             int // who must approve it
 }
 
 // lineage are the names of an agent and its ancestors.
@@ -105,16 +108,53 @@ func (j *permissionJudge) noteQuestion(after *agent.State, out activation.Steppe
 		}
 		for _, c := range after.Calls {
 			if c.ID == q.Call {
-				j.asked[q.Query] = askedCall{q.Call, c.Args, q.Digest, q.Due}
+				people := 1
+				if c.Name != "ask_human" {
+					people = j.quorum()
+				}
+				j.asked[q.Query] = askedCall{q.Call, c.Args, q.Digest, q.Due, people}
 			}
 		}
 	}
 }
 
-// isAccepted reports whether an answer counts: it is about the call that is asked about, and in time.
+// quorum is how many people must approve a call of the agent: the most that it or an ancestor wants.
+func (j *permissionJudge) quorum() int {
+	o := j.population.super.shadow.super.State.Run
+	if o.Permissions == nil {
+		return 1
+	}
+	most := max(1, o.Permissions.Approvals)
+	for _, name := range j.lineage() {
+		for _, d := range o.Definitions {
+			if d.Name == name && d.Permissions != nil {
+				most = max(most, d.Permissions.Approvals)
+			}
+		}
+	}
+	return most
+}
+
+// isAccepted reports whether an answer counts: it is about the call that is asked about, in time, and the last one of the
+// people who must approve.
 func (j *permissionJudge) isAccepted(e agent.Answered, now int64) bool {
 	q := j.asked[e.Query]
+	return j.isValid(e, now) && (e.Decision != spec.Approve || q.people < 2 || j.approvers(e) >= q.people)
+}
+
+// isValid reports whether an answer is about the call that is asked about, and in time.
+func (j *permissionJudge) isValid(e agent.Answered, now int64) bool {
+	q := j.asked[e.Query]
 	return (e.Digest == "" || e.Digest == q.digest) && (q.due == 0 || now < q.due)
+}
+
+// approvers counts the people who have approved what a query is about, with the one of an answer.
+func (j *permissionJudge) approvers(e agent.Answered) int {
+	n, name := len(j.people[e.Query]), strings.ToLower(e.By)
+	if name != "" && !j.people[e.Query][name] {
+		n++
+	}
+	return n
 }
 
 // inTime is the answer, or a denial if it comes too late.
@@ -175,8 +215,19 @@ func (j *permissionJudge) noteAnswer(before, after *agent.State, e agent.Answere
 	if e.Digest != "" && e.Digest != q.digest && after.Suspended.Question.Query != e.Query {
 		j.fail("%s: an answer about other arguments than those of %s counts", j.actor.id, q.call)
 	}
-	if e.Decision == "approve" && j.isAccepted(e, after.Now) {
-		j.approved[q.call] = q.args
+	if e.Decision != spec.Approve || !j.isValid(e, after.Now) {
+		return
+	}
+	if j.isAccepted(e, after.Now) {
+		if j.approved[q.call] = q.args; q.people > 1 {
+			j.reach.hit(placeTwoApproved)
+		}
+	}
+	if j.people[e.Query] == nil {
+		j.people[e.Query] = map[string]bool{}
+	}
+	if e.By != "" {
+		j.people[e.Query][strings.ToLower(e.By)] = true
 	}
 }
 

@@ -47,4 +47,12 @@ func drawPermissions(p *seedPlan, o *supervisor.Opened) {
 	if !p.isOn(faultHead) { // docs/gaps.md: an end by a cancel goes unnoticed if the log of the agent lost its head
 		o.ParkMS = oneOf[int64](d, 0, 0, 0, 500, 60_000)
 	}
+	if d.percent(30) {
+		o.Permissions.Approvals = 2
+	}
+	for i := range o.Definitions {
+		if own := o.Definitions[i].Permissions; own != nil && d.percent(20) {
+			own.Approvals = 2
+		}
+	}
 }

@@ -201,6 +201,7 @@ const (
 	placeRuleDenied
 	placeQuestionExpired
 	placeAnswerRefused
+	placeTwoApproved
 	placeHandedOff
 	placeHandedOn
 	placeHandoffRefused

@@ -167,7 +167,7 @@ func (sc *scheduler) offerActions(a *actor, add func(nextAction)) {
 	if a.isIdle() && sc.isOn(faultSteer) && !sc.faultsEnded && sc.users.messagesSent < spokenMax {
 		add(nextAction{kind: actSpeak, weight: seldom, actor: a})
 	}
-	if st := a.shadow.agent; st != nil && asksPerson(&st.State) && sc.users.answersTo(a.id, st.State.Suspended.Question.Query) < answersMax {
+	if st := a.shadow.agent; st != nil && asksPerson(&st.State) && sc.users.mayAnswer(a) {
 		switch {
 		case sc.isOn(faultAbsent):
 			if sc.faultsEnded {

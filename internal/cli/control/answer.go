@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/request"
@@ -17,13 +18,14 @@ import (
 
 // Answer makes the command answer.
 func (cs *Commands) Answer() *cobra.Command {
-	var who, always, digest string
+	var who, always, digest, as string
 	c := &cobra.Command{
 		Use: "answer RUN QUERY approve|deny|skip|TEXT [REASON]", Args: command.Between(3, 4, "RUN", "QUERY", "ANSWER", "REASON"),
 		Short: "Answer an agent's question",
 		Long: "Answer an agent's question. approve lets the call run once, or with --always also those like it;\n" +
 			"deny refuses it, and the agent reads the reason; skip goes on without it;\n" +
-			"any other text is the answer, or the result of the call.",
+			"any other text is the answer, or the result of the call. A call of a run with --approvals 2\n" +
+			"runs once two different people have approved it.",
 		Example: "  troupe questions\n  troupe answer 01k9z3 2-0.1 approve\n  troupe answer 01k9z3 2-0.1 approve --always run\n" +
 			"  troupe answer 01k9z3 2-0.1 deny \"use the staging server\"\n  troupe answer 01k9z3 2-0.1 \"use the second one\"",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
@@ -50,6 +52,9 @@ func (cs *Commands) Answer() *cobra.Command {
 					r.Always = always
 				}
 				r.Digest = digest
+				if as != "" {
+					r.By = as
+				}
 				if err := request.SendAnswer(ctx, s, r, cs.Console.Say); err != nil {
 					return err
 				}
@@ -60,6 +65,7 @@ func (cs *Commands) Answer() *cobra.Command {
 	c.Flags().StringVar(&who, "agent", "", "agent that asks: "+command.AgentFlag+" (default: the one that asked QUERY)")
 	c.Flags().StringVar(&always, "always", "", "approve calls like this one, too: run for the rest of the run, project for all your runs in its directory")
 	c.Flags().StringVar(&digest, "digest", "", "SHA-256 of the call, from troupe questions -o json; the answer is refused if the call has changed")
+	c.Flags().StringVar(&as, "as", "", "name with which the answer is recorded (default: the name of your account)")
 	return c
 }
 
@@ -81,12 +87,21 @@ func (cs *Commands) Questions() *cobra.Command {
 				}
 				rows := make([][]string, len(list))
 				for i, q := range list {
-					rows[i] = []string{term.CleanLine(q.RunID), term.CleanLine(q.Agent), term.CleanLine(q.Query), term.CleanLine(q.Reason), expiry(q.DueMS), term.QuestionLine(q.Question)}
+					rows[i] = []string{term.CleanLine(q.RunID), term.CleanLine(q.Agent), term.CleanLine(q.Query), term.CleanLine(q.Reason), expiry(q.DueMS), questionLine(q)}
 				}
 				return cs.Console.PrintTable([]string{"RUN", "AGENT", "QUERY", "WHY", "EXPIRES", "QUESTION"}, rows)
 			})
 		},
 	}
+}
+
+// questionLine is a question in one line, and how many people have approved what it is about.
+func questionLine(q client.Question) string {
+	text := term.QuestionLine(q.Question)
+	if approvals := term.FormatApprovals(q.Approvals, q.ApprovedBy); approvals != "" {
+		return "(" + approvals + ") " + text
+	}
+	return text
 }
 
 // expiry shows when a question expires.

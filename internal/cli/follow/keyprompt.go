@@ -75,8 +75,10 @@ func (p *keyPrompt) settled(now time.Time) byte {
 // offers reports whether a key means something at this question.
 func (p *keyPrompt) offers(key byte) bool {
 	switch key {
-	case keyRun, keyProject:
+	case keyRun:
 		return p.question.Rule != ""
+	case keyProject:
+		return p.offersProject()
 	case keyOnce, keyNo, keyReason, keySkip, keyResult, keyEnd:
 		return true
 	}
@@ -116,8 +118,14 @@ func (p *keyPrompt) choices() []string {
 	if p.question.Rule == "" {
 		return []string{"y once   n no   r no, with a reason", last}
 	}
+	if !p.offersProject() {
+		return []string{"y once   a always in this run", "n no   r no, with a reason   " + last}
+	}
 	return []string{"y once   a always in this run   p always in this directory", "n no   r no, with a reason   " + last}
 }
+
+// offersProject reports whether a person may approve calls like this one for all their runs: if one person decides.
+func (p *keyPrompt) offersProject() bool { return p.question.Rule != "" && p.question.Approvals < 2 }
 
 // chosen says what a key means.
 func chosen(key byte) string {

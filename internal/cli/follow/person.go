@@ -112,6 +112,9 @@ func (p *terminalUser) putQuestion(q client.Question, name string) error {
 	p.mode.Store(mode)
 	p.open = o
 	p.console.Say(p.console.ErrStyle.Yellow("? "+term.CleanLine(name)+" asks: ") + term.CleanText(q.Question))
+	if approvals := term.FormatApprovals(q.Approvals, q.ApprovedBy); approvals != "" {
+		p.console.Say(p.console.ErrStyle.Dim("  " + approvals + ": two different people must approve"))
+	}
 	if q.Rule != "" {
 		p.console.Say(p.console.ErrStyle.Dim("  always: " + term.CleanLine(q.Rule)))
 	}
@@ -212,6 +215,11 @@ func (p *terminalUser) noteEvent(e client.Event) {
 	case event.KindQueryAnswered:
 		var answered event.QueryAnswered
 		if e.Agent != q.Agent || json.Unmarshal(e.Data, &answered) != nil || answered.Query != q.Query {
+			return
+		}
+		if answered.Missing > 0 { // it is asked again, and says who has approved
+			p.withdraw()
+			p.write("\r\x1b[K")
 			return
 		}
 	default:

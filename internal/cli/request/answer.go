@@ -89,9 +89,10 @@ func ParseDecision(q client.Question, text string) client.AnswerRequest {
 	return r
 }
 
-// SendAnswer sends an answer. An approval for all runs in a directory is first written to the user's own settings.
+// SendAnswer sends an answer, and says if another person must approve, too. An approval for all runs in a directory is
+// also written to the user's own settings.
 func SendAnswer(ctx context.Context, s *session.Session, r client.AnswerRequest, say func(string)) error {
-	if r.Always != "project" {
+	if r.Decision != spec.Approve {
 		return s.Answer(ctx, r)
 	}
 	list, err := s.Questions(ctx)
@@ -99,8 +100,14 @@ func SendAnswer(ctx context.Context, s *session.Session, r client.AnswerRequest,
 		return err
 	}
 	for _, q := range list {
-		if q.RunID != r.RunID || q.Query != r.Query || r.Agent != "" && r.Agent != q.Agent || q.Rule == "" {
+		if q.RunID != r.RunID || q.Query != r.Query || r.Agent != "" && r.Agent != q.Agent {
 			continue
+		}
+		if q.Approvals > 1 {
+			return sendApproval(ctx, s, r, q, say)
+		}
+		if r.Always != "project" || q.Rule == "" {
+			break
 		}
 		d, err := s.Describe(ctx, r.RunID)
 		if err != nil {
@@ -121,4 +128,19 @@ func SendAnswer(ctx context.Context, s *session.Session, r client.AnswerRequest,
 		return nil
 	}
 	return s.Answer(ctx, r) // the node says why it cannot be
+}
+
+// sendApproval sends the approval of a call that two people must approve.
+func sendApproval(ctx context.Context, s *session.Session, r client.AnswerRequest, q client.Question, say func(string)) error {
+	if r.Always == "project" {
+		return exit.UsageError("approve it once, or with --always run; a rule for all your runs is written by hand into your own settings",
+			"%d people must approve this call, and a rule for the directory is one person's", q.Approvals)
+	}
+	if err := s.Answer(ctx, r); err != nil {
+		return err
+	}
+	if q.ApprovedBy == "" {
+		say(fmt.Sprintf("1 of %d approved, by %s; another person must approve it, too: troupe answer %s %s approve", q.Approvals, r.By, r.RunID, r.Query))
+	}
+	return nil
 }

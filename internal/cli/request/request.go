@@ -19,6 +19,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/throttle"
 	"github.com/troupe-run/troupe/model"
 )
@@ -86,6 +87,7 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&q.AskTools, "ask-tools", nil, "ask before calls that match these rules, comma-separated, such as 'Bash(git push:*)'")
 	f.StringVar(&q.PermissionMode, "permission-mode", "", "what happens to calls that no rule matches: default, acceptEdits, plan, dontAsk, bypassPermissions")
 	f.BoolVar(&q.Unattended, "unattended", false, "nobody can be asked: what would be asked about is denied, and an agent that cannot go on without a person ends (--permission-mode dontAsk implies it)")
+	f.IntVar(&q.Approvals, "approvals", 0, "how many different people must approve a call that is asked about: 1 or 2 (default: permissions.approvals of your settings, or 1)")
 	f.DurationVar(&r.questionTimeout, "question-timeout", 0, "how long a question to a person stays open before it counts as denied (default: as long as the run may be parked, see --park-timeout)")
 	f.DurationVar(&r.parkTimeout, "park-timeout", 0, "how long the run may wait for people alone before it ends as unanswered (default 720h)")
 	f.BoolVar(&q.NoAgentsMD, "no-agents-md", false, "do not add AGENTS.md or CLAUDE.md to the prompts, the project's or your own")
@@ -197,6 +199,9 @@ func (r *Flags) completeFlags(a *console.Console, origins *Origins, c *cobra.Com
 	q.PatienceMS = r.patience.Milliseconds()
 	if _, err := agentfile.ParseMode(q.PermissionMode); err != nil {
 		return exit.UsageError("see docs/permissions.md", "--permission-mode: %v", err)
+	}
+	if q.Approvals < 0 || q.Approvals > permission.ApprovalsMax {
+		return exit.UsageError("see docs/permissions.md", "--approvals %d is invalid: write 1 or 2", q.Approvals)
 	}
 	q.QuestionTimeout, q.ParkTimeout = r.questionTimeout.Milliseconds(), r.parkTimeout.Milliseconds()
 	q.TimeoutMS, q.PaidLimit = r.timeout.Milliseconds(), origins.TokensByDirectory

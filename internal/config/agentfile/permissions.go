@@ -96,8 +96,15 @@ func (d *decoder) readPermissions(key string, n *yaml.Node, into *spec.Permissio
 			}
 		}
 	}
-	d.readFields(n, key+".", map[string]fieldReader{"allow": list(&into.Allow, true), "ask": list(&into.Ask, false), "deny": list(&into.Deny, false)})
+	d.readFields(n, key+".", map[string]fieldReader{"allow": list(&into.Allow, true), "ask": list(&into.Ask, false), "deny": list(&into.Deny, false),
+		"approvals": func(d *decoder, k string, n *yaml.Node) {
+			if into.Approvals = d.readCount(n, k, approvalsWanted); into.Approvals > permission.ApprovalsMax {
+				d.rejectValue(n, k, approvalsWanted)
+			}
+		}})
 }
+
+const approvalsWanted = "1 or 2: how many people must approve a call that is asked about"
 
 // rulesMax bounds each list of rules of a file.
 const rulesMax = 256

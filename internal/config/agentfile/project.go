@@ -31,6 +31,8 @@ type projectRules struct {
 		Allow []string `yaml:"allow,omitempty"`
 		Ask   []string `yaml:"ask,omitempty"`
 		Deny  []string `yaml:"deny,omitempty"`
+		// Approvals is kept by who adds a rule.
+		Approvals int `yaml:"approvals,omitempty"`
 	} `yaml:"permissions"`
 }
 

@@ -15,6 +15,9 @@ var ofPermissions = []Mutant{
 	{"last-permissions-decide", "E6: of the permissions of an agent and its ancestors the strictest count", own(Always)},
 	{"permissions-not-inherited", "E6: the permissions of a parent bind its children", own(Never)},
 	{"answer-to-other-arguments-counts", "E3: an approval is for the arguments that the person has read", own(Without(3, 3))},
+	{"first-approval-is-enough", "E3: of the two people who must approve a call each has to", own(Never)},
+	{"one-person-approves-twice", "E3: two approvals of one person are one", own(Replace(`return q.ApprovedBy != ""`))},
+	{"approvals-not-inherited", "E6: a call of a child needs the approvals that its parent wants", own(Replace(`most = max(1, p.Permissions.Approvals)`))},
 	{"question-expires-early", "E3: a question expires when its time is over", own(Never)},
 	{"park-clock-never-stops", "K18: a run that works again has no clock of a parked run", own(Never)},
 }

@@ -63,15 +63,21 @@ export function Inbox({ run }: { run?: string }) {
   const [at, setAt] = useState(0);
   const [deny, setDeny] = useState<Question | null>(null);
   const [reply, setReply] = useState<Question | null>(null);
+  const [sign, setSign] = useState<{ q: Question; more?: Record<string, string> } | null>(null);
+  const [name, setName] = useState("");
   const [said, setSaid] = useState("");
   const list = data ?? [];
   const q = list[Math.min(at, list.length - 1)];
   const send = async (q: Question, decision: string, more: Record<string, string> = {}) => {
     await post(`/runs/${q.run_id}/answer`, { query: q.query, agent: q.agent, digest: q.digest, decision, by: "page", ...more });
-    setSaid(`${decision}: recorded for ${q.agent} of ${q.run_id.slice(0, 10)}; the first answer counts`);
+    const next = decision === "approve" && needsTwo(q) && !q.approved_by ? "another person must approve it, too" : "the first answer counts";
+    setSaid(`${decision}: recorded for ${q.agent} of ${q.run_id.slice(0, 10)}; ${next}`);
     reload();
   };
-  const quick = (q: Question | undefined, decision: string, more?: Record<string, string>) => { if (q) send(q, decision, more).catch((e: Error) => setSaid(e.message)); };
+  const quick = (q: Question | undefined, decision: string, more?: Record<string, string>) => {
+    if (q && decision === "approve" && needsTwo(q)) setSign({ q, more });
+    else if (q) send(q, decision, more).catch((e: Error) => setSaid(e.message));
+  };
   useKeys({ j: () => setAt(Math.min(at + 1, list.length - 1)), k: () => setAt(Math.max(0, at - 1)), a: () => isCall(q) && quick(q, "approve"), A: () => isCall(q) && quick(q, "approve", { always: "run" }),
     d: () => q && setDeny(q), w: () => q && !isCall(q) && setReply(q) });
   return (
@@ -83,6 +89,7 @@ export function Inbox({ run }: { run?: string }) {
         {list.map((x, i) => (
           <li key={x.run_id + x.query} class={i === at ? "card current" : "card"} onFocusIn={() => setAt(i)}>
             <p class="quiet"><a href={"#/run/" + x.run_id}>{x.run_id.slice(0, 10)}</a> · {line(x.agent)} · <Badge state={x.reason} /> {x.asked_ms ? "asked " + age(x.asked_ms) + " ago" : ""}{x.due_ms ? " · expires " + new Date(x.due_ms).toLocaleTimeString() : ""}</p>
+            {needsTwo(x) && <p><strong>{x.approved_by ? `1 of ${x.approvals} approved, by ${line(x.approved_by)}` : `0 of ${x.approvals} approved`}</strong></p>}
             <Diff text={x.question} />
             {x.rule && <p class="quiet">For this run allows: <code>{line(x.rule)}</code></p>}
             <div class="buttons">
@@ -95,11 +102,14 @@ export function Inbox({ run }: { run?: string }) {
           </li>
         ))}
       </ol>
+      {sign && <Form title="Approve" confirm="Approve" note={<p class="quiet">{`${sign.q.approvals} different people must approve this call.`}</p>} close={() => setSign(null)} fields={[{ name: "by", label: "Your name", value: name, required: true }]} submit={(v) => { setName(v.by!); return send(sign.q, "approve", { ...sign.more, by: v.by! }); }} />}
       {deny && <Form title="Deny" danger confirm="Deny" close={() => setDeny(null)} fields={[{ name: "text", label: "Reason, which the agent reads", type: "area" }]} submit={(v) => send(deny, "deny", { text: v.text })} />}
       {reply && <Form title="Answer" confirm="Send" note={<Diff text={reply.question} />} close={() => setReply(null)} fields={[{ name: "text", label: "Answer", type: "area", required: true }]} submit={(v) => send(reply, "text", { text: v.text })} />}
     </main>
   );
 }
+
+const needsTwo = (q: Question): boolean => (q.approvals ?? 0) > 1;
 
 const isCall = (q: Question | undefined): boolean => !!q && (!!q.digest || !!q.call && q.reason !== "needs_human");
 

@@ -1,0 +1,14 @@
+package term
+
+import "fmt"
+
+// FormatApprovals says how many of the people who must approve a call have done so; "": one person decides.
+func FormatApprovals(needed int, by string) string {
+	switch {
+	case needed < 2:
+		return ""
+	case by == "":
+		return fmt.Sprintf("0 of %d approved", needed)
+	}
+	return fmt.Sprintf("1 of %d approved, by %s", needed, CleanLine(by))
+}
