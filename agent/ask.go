@@ -44,6 +44,30 @@ type Answered struct {
 // Kind is the fact's word in logs.
 func (Answered) Kind() string { return "answered" }
 
+// Park says that the agent waits for a person, and with which question.
+type Park struct {
+	Query    string      `msgpack:"q" json:"query"`
+	Question string      `msgpack:"t" json:"question"`
+	Reason   spec.Reason `msgpack:"r" json:"reason"`
+	Call     string      `msgpack:"c,omitempty" json:"call,omitempty"`
+	// Digest is the SHA-256 of the call that is asked about, Rule the rule that an approval may add for the
+	// rest of the run, Due when the question expires, in Unix milliseconds; 0: never.
+	Digest string `msgpack:"g,omitempty" json:"digest,omitempty"`
+	Rule   string `msgpack:"a,omitempty" json:"rule,omitempty"`
+	Due    int64  `msgpack:"e,omitempty" json:"due_ms,omitempty"`
+	// Approvals is how many different people must approve the call; 0: one. ApprovedBy is the person who has done so,
+	// ApprovedAlways and ApprovedRequest are the Always and the Request of that approval.
+	Approvals       int    `msgpack:"n,omitempty" json:"approvals,omitempty"`
+	ApprovedBy      string `msgpack:"b,omitempty" json:"approved_by,omitempty"`
+	ApprovedAlways  string `msgpack:"ba,omitempty" json:"approved_always,omitempty"`
+	ApprovedRequest string `msgpack:"bi,omitempty" json:"approved_request,omitempty"`
+}
+
+// Unpark says that the agent no longer waits for a person.
+type Unpark struct {
+	Query string `msgpack:"q"`
+}
+
 // questionBytesMax bounds a question to a person, so that it fits an entry and a screen.
 const questionBytesMax = detailBytesMax
 

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -53,6 +54,15 @@ func parsePermissions(t *testing.T, d *datadriven.TestData) []spec.Permissions {
 		}
 	}
 	return list
+}
+
+// printPark prints a question to a person.
+func printPark(q agent.Park) string {
+	approvals := ""
+	if q.Approvals > 0 {
+		approvals = fmt.Sprintf(" approvals=%d by=%q", q.Approvals, q.ApprovedBy)
+	}
+	return fmt.Sprintf("park %s reason=%s call=%s%s %q", q.Query, q.Reason, q.Call, approvals, q.Question)
 }
 
 // answeredFact is a person's answer: `digest=open` is the digest of the open question.

@@ -188,11 +188,7 @@ func printEffect(fx agent.Effect) string {
 	case agent.ProposeStop:
 		return fmt.Sprintf("propose-stop %d %q", e.Proposal, e.Text)
 	case agent.Park:
-		approvals := ""
-		if e.Approvals > 0 {
-			approvals = fmt.Sprintf(" approvals=%d by=%q", e.Approvals, e.ApprovedBy)
-		}
-		return fmt.Sprintf("park %s reason=%s call=%s%s %q", e.Query, e.Reason, e.Call, approvals, e.Question)
+		return printPark(e)
 	case agent.Unpark:
 		return "unpark " + e.Query
 	case agent.AllowRule:

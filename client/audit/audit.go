@@ -125,6 +125,8 @@ type Question struct {
 	Reason  spec.Reason `json:"reason"`
 	Digest  string      `json:"digest,omitempty"`
 	Open    bool        `json:"open"`
+	// Approvals is how many different people must approve the call; 0: one.
+	Approvals int `json:"approvals,omitempty"`
 }
 
 // Read makes the audit of a run.

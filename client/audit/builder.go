@@ -159,7 +159,11 @@ func (b *builder) addQuestion(e client.Event, d event.AgentParked) {
 		return
 	}
 	c := &b.call(e, d.Call, "").call
-	c.Question = &Question{Query: d.Query, At: e.TS, Reason: d.Reason, Digest: d.Digest, Open: true}
+	asked := e.TS
+	if d.ApprovedBy != "" && c.Question != nil && c.Question.Query == d.Query { // it is asked again for the second approval
+		asked = c.Question.At
+	}
+	c.Question = &Question{Query: d.Query, At: asked, Reason: d.Reason, Digest: d.Digest, Open: true, Approvals: d.Approvals}
 	if d.DueMS > 0 {
 		c.Question.Expires = event.FormatStamp(d.DueMS)
 	}
@@ -178,8 +182,12 @@ func (b *builder) addAnswer(e client.Event, d event.QueryAnswered) {
 		b.addEntry(e, Entry{Kind: KindAgent, Text: "question " + permission.VisibleLine(d.Query) + " answered: " + showText(string(d.Decision)), By: showText(d.By)})
 		return
 	}
-	delete(b.queries, callKey{e.Agent, d.Query})
 	c := &b.call(e, id, "").call
+	if d.Missing > 0 { // another person has to approve, too
+		c.Decisions = append(c.Decisions, newAnswer(e, d))
+		return
+	}
+	delete(b.queries, callKey{e.Agent, d.Query})
 	if q := c.Question; q != nil {
 		q.Open = false
 	}
@@ -190,13 +198,18 @@ func (b *builder) addAnswer(e client.Event, d event.QueryAnswered) {
 		b.answers[callKey{e.Agent, id}] = d
 		return
 	}
+	c.Decisions = append(c.Decisions, newAnswer(e, d))
+}
+
+// newAnswer is an answer that no decision of the loop follows.
+func newAnswer(e client.Event, d event.QueryAnswered) Decision {
 	out := Decision{At: e.TS, Author: ByPerson, Decision: spec.HookDecision(d.Decision), Why: showText(d.Why), Digest: d.Digest, Query: d.Query, Always: d.Always}
 	if d.By == event.ByClock {
 		out.Author = ByClock
 	} else if d.By != "" {
 		out.By = []string{showText(d.By)}
 	}
-	c.Decisions = append(c.Decisions, out)
+	return out
 }
 
 func (b *builder) addEntry(e client.Event, n Entry) {

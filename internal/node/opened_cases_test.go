@@ -95,7 +95,7 @@ var openedCases = []openedCase{
 		r.Dir, r.AllowedTools = in.dir, []string{"Read", "Grep", "Bash(git log:*)", "http_get", "TodoWrite"}
 	}},
 	{"permissions", "plain", func(_ *testing.T, in openedInputs, r *client.RunRequest) {
-		r.Dir, r.PermissionMode, r.QuestionTimeout, r.ParkTimeout, r.AskTools = in.dir, "dont-ask", 60_000, 90_000, []string{"Bash(git push:*)", "Read(./secrets/**)"}
+		r.Dir, r.PermissionMode, r.Approvals, r.QuestionTimeout, r.ParkTimeout, r.AskTools = in.dir, "dont-ask", 2, 60_000, 90_000, []string{"Bash(git push:*)", "Read(./secrets/**)"}
 	}},
 	{"disallowed-tools", "plain", func(_ *testing.T, in openedInputs, r *client.RunRequest) {
 		r.Dir, r.Unattended, r.DisallowedTools = in.dir, true, []string{"Write", "Edit", "Bash(rm:*)"}

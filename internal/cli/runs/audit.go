@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -116,6 +117,9 @@ func questionText(q *audit.Question) string {
 	if q.Expires != "" {
 		text += ", expires " + q.Expires
 	}
+	if q.Approvals > 1 {
+		text += fmt.Sprintf(", needs %d people", q.Approvals)
+	}
 	if q.Open {
 		text += ", open"
 	}
@@ -146,7 +150,7 @@ func decisionText(d audit.Decision) string {
 	case audit.ByClock:
 		text += "the clock: the question expired"
 	default:
-		text += term.CleanLine(console.WordsOr(d.By, "a person"))
+		text += term.CleanLine(cmp.Or(strings.Join(d.By, " and "), "a person"))
 	}
 	text += " at " + d.At
 	if d.Always != "" {
