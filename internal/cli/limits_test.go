@@ -105,6 +105,8 @@ var notLimits = map[string]string{
 	"temperature":                "an option of the model",
 	"x-troupe.temperature":       "an option of the model",
 	"policy":                     "conditions of rules: docs/policy.md",
+	"approvals":                  "how many people must approve a call",
+	"x-troupe.permissions":       "how many people must approve a call",
 	"attach":                     "the size of what was uploaded",
 	"layers":                     "the order of layers",
 	"history":                    "the parts of what was uploaded",
