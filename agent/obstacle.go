@@ -125,11 +125,13 @@ func toolTarget(c Call) string { return "tool " + c.Name }
 // confirmEnd asks an agent that claims completion despite obstacles whether its task is done, at most obstacleAsksMax times.
 // busy is false if the loop may stop.
 func confirmEnd(s State) (next State, fx []Effect, busy bool) {
-	if len(s.Obstacles) == 0 { //mutant:obstacle-is-success
+	s = noteClaim(s)
+	text := s.joinedText()
+	_, isDone := cutMark(text, doneMark)
+	if len(s.Obstacles) == 0 && !(isDone && s.Goal.AskedAbout == claimTarget) { //mutant:obstacle-is-success
 		return s, nil, false
 	}
-	text := s.joinedText()
-	if _, isDone := cutMark(text, doneMark); isDone {
+	if isDone {
 		s.Obstacles, s.Goal.IsConfirmed = nil, true
 		return s, nil, false
 	}
@@ -151,7 +153,10 @@ func confirmEnd(s State) (next State, fx []Effect, busy bool) {
 
 // obstacleQuestion asks an agent whether its task is done. again: its last answer had a mark in another place.
 func obstacleQuestion(list []obstacle, again bool) string {
-	if again {
+	switch {
+	case !again && list[0].Target == claimTarget:
+		return claimQuestion
+	case again:
 		return "The first word of your answer must be " + doneMark + ", " + spec.FailedMark + " or " + spec.RefusedMark + ", exactly so, with nothing before it."
 	}
 	return "These calls were not carried out:\n- " + joinObstacles(lastItems(list, obstaclesListed), obstacle.question, "\n- ") +
