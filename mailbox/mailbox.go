@@ -27,6 +27,8 @@ const Super = "super"
 const (
 	laneAgent  = "lane"
 	lanePrefix = "lane-"
+	// schedulePrefix begins the address of the log of a schedule (internal/schedule), which has no actor either.
+	schedulePrefix = "schedule-"
 )
 
 // LaneOf is the address of the lane of a conversation.
@@ -38,8 +40,10 @@ func (a Address) Conversation() (conversation string, ok bool) {
 	return conversation, ok && a.Agent() == laneAgent
 }
 
-// IsReserved reports whether a run may not have this id: the address of a lane begins with it.
-func IsReserved(run string) bool { return strings.HasPrefix(run, lanePrefix) }
+// IsReserved reports whether a run may not have this id: the address of a lane or a schedule begins with it.
+func IsReserved(run string) bool {
+	return strings.HasPrefix(run, lanePrefix) || strings.HasPrefix(run, schedulePrefix)
+}
 
 // At makes an address.
 func At(run, agent string) Address { return Address(run + "." + agent) }

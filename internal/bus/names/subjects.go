@@ -38,6 +38,8 @@ const (
 	eventToken         = "evt"
 	contentToken       = "content"
 	commandToken       = "cmd"
+	triggerToken       = "trigger"
+	triggerTokensMax   = 4
 	boxSubjectTokens   = 6
 	eventSubjectTokens = 6
 )
@@ -210,6 +212,24 @@ func (n Names) CommandPrefix() string { return n.Prefix() + "." + commandToken }
 
 // AllCommands matches every verb.
 func (n Names) AllCommands() string { return n.Prefix() + "." + commandToken + ".>" }
+
+// TriggerPrefix is what the subjects begin with on which messages begin runs.
+func (n Names) TriggerPrefix() string { return n.Prefix() + "." + triggerToken + "." }
+
+// AllTriggers matches the subjects of all triggers.
+func (n Names) AllTriggers() string { return n.TriggerPrefix() + ">" }
+
+// TriggerSubject is the subject of a trigger. Its name is one to four tokens: "deploys" or "github.push".
+func (n Names) TriggerSubject(name string) (string, error) {
+	tokens := strings.Split(name, ".")
+	if err := checkTokens(tokens...); err != nil || len(tokens) > triggerTokensMax {
+		return "", fmt.Errorf("trigger %.80q: %w", name, ErrToken)
+	}
+	return n.TriggerPrefix() + name, nil
+}
+
+// TriggerStream is the name of the stream in which the messages of triggers wait until a node has taken them.
+func (n Names) TriggerStream() string { return strings.ToUpper(n.Prefix() + "_triggers") }
 
 // The verbs of the Synadia Agent Protocol.
 const (

@@ -44,6 +44,9 @@ func TestSubjects(t *testing.T) {
 		n.NodeBucket():                               "troupe_nodes",
 		n.RunBucket():                                "troupe_runs",
 		n.BlobStore():                                "troupe_blobs",
+		n.AllTriggers():                              "troupe.trigger.>",
+		n.TriggerStream():                            "TROUPE_TRIGGERS",
+		mustSubject(n.TriggerSubject("git.push")):    "troupe.trigger.git.push",
 		mustSubject(n.RunSubjects("r")):              "troupe.box.*.*.r.*",
 		mustSubject(n.RunEvents("r")):                "troupe.evt.r.>",
 		mustSubject(other.CommandSubject("run")):     "acme.cmd.run",
@@ -92,10 +95,11 @@ func TestBadTokens(t *testing.T) {
 		_, cmd := n.CommandSubject(bad)
 		_, agent := n.AgentSubject("hb", bad, "x")
 		_, key := names.KVSubject("b", "x."+bad)
+		_, trigger := n.TriggerSubject("x." + bad)
 		if bad == "a.b" {
-			key = names.ErrToken // a key may have several tokens
+			key, trigger = names.ErrToken, names.ErrToken // they may have several tokens
 		}
-		for i, err := range []error{prefix, box1, box2, box3, run, event1, event2, event3, event4, events, cmd, agent, key} {
+		for i, err := range []error{prefix, box1, box2, box3, run, event1, event2, event3, event4, events, cmd, agent, key, trigger} {
 			if !errors.Is(err, names.ErrToken) && (i > 0 || bad != "") {
 				t.Errorf("%q, builder %d: %v", bad, i, err)
 			}

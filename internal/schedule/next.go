@@ -1,0 +1,109 @@
+package schedule
+
+// Action is what a node does next about a schedule.
+//
+//sumtype:decl
+type Action interface{ action() }
+
+// Append appends a fact to the schedule's log and reads the log again.
+type Append struct{ Fact Due }
+
+// Open opens the run of a due time, which was decided, and appends that it did. Repeating it is harmless.
+type Open struct {
+	DueMS  int64
+	Run    string
+	Missed int // earlier due times that the run stands for
+}
+
+// Wait comes back at the next due time.
+type Wait struct{ UntilMS int64 }
+
+// Listen takes the messages of the trigger.
+type Listen struct{}
+
+// Rest does nothing: nothing is due any more.
+type Rest struct{}
+
+func (Append) action() {}
+func (Open) action()   {}
+func (Wait) action()   {}
+func (Listen) action() {}
+func (Rest) action()   {}
+
+// Next decides what a node does about the schedule named id at a time. isWorking reports whether a run has not ended.
+func (s *State) Next(id string, nowMS int64, isWorking func(run string) (bool, error)) (Action, error) {
+	switch {
+	case !s.exists():
+		return Rest{}, nil
+	case s.Rule.On != "":
+		return Listen{}, nil
+	case s.Pending != 0:
+		return Open{DueMS: s.Pending, Run: RunID(id, s.Pending, ""), Missed: s.PendingMissed}, nil
+	}
+	next, ok := s.Rule.Next(s.LastMS)
+	switch {
+	case !ok:
+		return Rest{}, nil
+	case next > nowMS:
+		return Wait{next}, nil
+	}
+	f := s.chooseDue(next, nowMS)
+	f.AfterMS = s.LastMS
+	if f.Why == "" && s.Rule.Overlap == OverlapSkip && s.LastRun != "" {
+		works, err := isWorking(s.LastRun)
+		if err != nil {
+			return nil, err
+		}
+		if works {
+			f.Why = WhyOverlap
+		}
+	}
+	return Append{f}, nil
+}
+
+// chooseDue decides about the due times from first up to now, by the rule for missed ones.
+func (s *State) chooseDue(first, nowMS int64) Due {
+	count, late := 0, 0 // of the due times, and of those that were missed
+	newest, newestLate := first, first
+	var recent [MissedMax]int64 // the newest due times, in a ring
+	for due, ok := first, true; ok && due <= nowMS; due, ok = s.Rule.Next(due) {
+		recent[count%MissedMax] = due
+		count, newest = count+1, due
+		if nowMS-due > LateMS {
+			late, newestLate = late+1, due
+		}
+	}
+	switch {
+	case s.Rule.Missed == MissedSkip && late > 0:
+		return Due{DueMS: newestLate, Missed: late - 1, Why: WhyLate}
+	case s.Rule.Missed == MissedAll && count > MissedMax:
+		return Due{DueMS: recent[count%MissedMax], Missed: count - MissedMax}
+	case s.Rule.Missed == MissedAll:
+		return Due{DueMS: first}
+	}
+	return Due{DueMS: newest, Missed: count - 1}
+}
+
+// EarlyMS is how long a decision that had no effect came too early, by the stamps of the log: the clock of the node
+// that made it is ahead. 0: it did not.
+func (s *State) EarlyMS(f Due) int64 {
+	if s.LastMS >= f.DueMS {
+		return 0
+	}
+	return max(0, f.DueMS-s.StampMS)
+}
+
+const (
+	// TriggerRate is how many runs the messages of one trigger begin in triggerSpanMS. Further messages wait.
+	TriggerRate   = 60
+	triggerSpanMS = 60_000
+)
+
+// TriggerWaitMS is how long the next message of a trigger must wait.
+func (s *State) TriggerWaitMS(nowMS int64) int64 {
+	if len(s.Messages) < TriggerRate {
+		return 0
+	}
+	free := s.Messages[len(s.Messages)-TriggerRate].At + triggerSpanMS
+	return max(0, min(free-nowMS, triggerSpanMS))
+}

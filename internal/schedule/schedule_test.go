@@ -1,0 +1,326 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+func at(t *testing.T, text string) int64 {
+	t.Helper()
+	v, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.UnixMilli()
+}
+
+func text(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
+
+// The due times of each kind of rule. Berlin leaves out 2:30 on 2026-03-29, and has 2:30 twice on 2026-10-25.
+func TestDueTimes(t *testing.T) {
+	for name, c := range map[string]struct {
+		now  string
+		wish Wish
+		want []string // the first due times; "": no more
+	}{
+		"once":                     {"2026-11-28T10:00:00Z", Wish{At: "2026-11-28T10:30:00Z"}, []string{"2026-11-28T10:30:00Z", ""}},
+		"in a while":               {"2026-11-28T10:00:00Z", Wish{At: "+10m"}, []string{"2026-11-28T10:10:00Z", ""}},
+		"time of the day":          {"2026-11-28T10:00:00Z", Wish{At: "15:04", Zone: "Europe/Berlin"}, []string{"2026-11-28T14:04:00Z", ""}},
+		"tomorrow":                 {"2026-11-28T10:00:00Z", Wish{At: "09:00", Zone: "Europe/Berlin"}, []string{"2026-11-29T08:00:00Z", ""}},
+		"date":                     {"2026-11-28T10:00:00Z", Wish{At: "2026-11-30 09:00", Zone: "America/New_York"}, []string{"2026-11-30T14:00:00Z", ""}},
+		"interval":                 {"2026-11-28T10:00:00Z", Wish{Every: "90m"}, []string{"2026-11-28T11:30:00Z", "2026-11-28T13:00:00Z"}},
+		"interval from a time":     {"2026-11-28T10:00:00Z", Wish{At: "2026-11-29T00:00:00Z", Every: "24h"}, []string{"2026-11-29T00:00:00Z", "2026-11-30T00:00:00Z"}},
+		"cron":                     {"2026-11-27T10:00:00Z", Wish{Every: "0 9 * * 1-5"}, []string{"2026-11-30T09:00:00Z", "2026-12-01T09:00:00Z"}},
+		"cron at this very moment": {"2026-11-27T09:00:00Z", Wish{Every: "0 9 * * *"}, []string{"2026-11-28T09:00:00Z"}},
+		"cron from a time on":      {"2026-11-27T10:00:00Z", Wish{At: "2027-01-01T00:00:00Z", Every: "0 9 * * *"}, []string{"2027-01-01T09:00:00Z"}},
+		"cron into summer time":    {"2026-03-28T00:00:00Z", Wish{Every: "30 2 * * *", Zone: "Europe/Berlin"}, []string{"2026-03-28T01:30:00Z", "2026-03-30T00:30:00Z"}},
+		"cron out of summer time":  {"2026-10-24T12:00:00Z", Wish{Every: "30 2 * * *", Zone: "Europe/Berlin"}, []string{"2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-26T01:30:00Z"}},
+		"noon, into summer time":   {"2026-03-28T00:00:00Z", Wish{Every: "0 12 * * *", Zone: "Europe/Berlin"}, []string{"2026-03-28T11:00:00Z", "2026-03-29T10:00:00Z"}},
+		"interval, summer time":    {"2026-03-28T11:00:00Z", Wish{Every: "24h", Zone: "Europe/Berlin"}, []string{"2026-03-29T11:00:00Z", "2026-03-30T11:00:00Z"}},
+		"29 February":              {"2026-11-27T10:00:00Z", Wish{Every: "0 0 29 2 *"}, []string{"2028-02-29T00:00:00Z"}},
+		"trigger":                  {"2026-11-27T10:00:00Z", Wish{On: "troupe.trigger.git.push"}, []string{""}},
+	} {
+		now, _ := time.Parse(time.RFC3339, c.now)
+		rule, err := NewRule(c.wish, now)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for after := rule.StartMS - 1; len(c.want) > 0; c.want = c.want[1:] {
+			due, ok := rule.Next(after)
+			if got := text(due); ok && got != c.want[0] || !ok && c.want[0] != "" {
+				t.Errorf("%s: %s %t, want %s", name, got, ok, c.want[0])
+			}
+			after = due
+		}
+	}
+}
+
+func TestWishesThatAreRefused(t *testing.T) {
+	now := time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC)
+	for want, w := range map[string]Wish{
+		"in the past":         {At: "2026-03-28T11:00:00Z"},
+		"too far ahead":       {At: "2096-03-28T11:00:00Z"},
+		"no time":             {At: "soon"},
+		"there is no":         {At: "2026-03-29 02:30", Zone: "Europe/Berlin"},
+		"time zone":           {At: "+1m", Zone: "Europe/Nowhere"},
+		`"../../etc/passwd"`:  {At: "+1m", Zone: "../../etc/passwd"},
+		"every is 1ms":        {Every: "1ms"},
+		"every is -1h0m0s":    {Every: "-1h"},
+		"neither a duration":  {Every: "often"},
+		`"* * * *"`:           {Every: "* * * *"},
+		`"* * * * * *"`:       {Every: "* * * * * *"},
+		`"@every 1s"`:         {Every: "@every 1s"},
+		`"TZ=UTC 0 9 * * *"`:  {Every: "TZ=UTC 0 9 * * *"},
+		`"CRON_TZ="`:          {Every: "CRON_TZ="},
+		"never due":           {Every: "0 0 30 2 *"},
+		"missed is":           {Every: "1h", Missed: "maybe"},
+		"overlap is":          {Every: "1h", Overlap: "queue"},
+		"wait for each other": {Every: "1h", Overlap: "skip", Conversation: "c"},
+		"several runs begin":  {Every: "1h", Missed: "all"},
+		"a trigger, or times": {At: "+1m", On: "x"},
+		"no due times":        {On: "x", Missed: "all"},
+		`on is "*"`:           {On: "*"},
+		`on is "a.>"`:         {On: "a.>"},
+		`on is "A"`:           {On: "A"},
+		`on is "a.b.c.d.e"`:   {On: "a.b.c.d.e"},
+		`on is "troupe.cmd.`:  {On: "troupe.cmd.run x"},
+		`on is "$JS.API.>"`:   {On: "$JS.API.>"},
+	} {
+		if _, err := NewRule(w, now); !errors.Is(err, errRule) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %s", w, err, want)
+		}
+	}
+}
+
+// history is a schedule of every minute from 10:00 on, up to some facts.
+func history(t *testing.T, rule Rule, facts ...Entry) *State {
+	t.Helper()
+	rule.StartMS, rule.EveryMS = at(t, "2026-11-28T10:00:00Z"), 60_000
+	s := &State{}
+	s.Apply(Entry{Place: 1, At: at(t, "2026-11-28T09:30:00Z"), Fact: Scheduled{Request: []byte("{}"), Rule: rule}})
+	for i, e := range facts {
+		e.Place = uint64(i + 2)
+		s.Apply(e)
+	}
+	return s
+}
+
+func TestNext(t *testing.T) {
+	ten := at(t, "2026-11-28T10:00:00Z")
+	minute := func(n int64) int64 { return ten + n*60_000 }
+	fired := []Entry{{At: minute(0), Fact: Due{AfterMS: ten - 1, DueMS: minute(0)}}, {At: minute(0), Fact: Fired{DueMS: minute(0), Run: "r0"}}}
+	once, skip, all := Rule{Missed: MissedOnce, Overlap: OverlapParallel}, Rule{Missed: MissedSkip, Overlap: OverlapParallel}, Rule{Missed: MissedAll, Overlap: OverlapParallel}
+	apart := Rule{Missed: MissedOnce, Overlap: OverlapSkip}
+	for name, c := range map[string]struct {
+		s     *State
+		now   int64
+		works bool
+		want  Action
+	}{
+		"none":                   {&State{}, minute(0), false, Rest{}},
+		"before":                 {history(t, once), minute(0) - 1, false, Wait{minute(0)}},
+		"due":                    {history(t, once), minute(0), false, Append{Due{AfterMS: ten - 1, DueMS: minute(0)}}},
+		"decided":                {history(t, once, fired[0]), minute(0), false, Open{DueMS: minute(0), Run: RunID("s", minute(0), "")}},
+		"begun":                  {history(t, once, fired...), minute(0) + 1, false, Wait{minute(1)}},
+		"decided, a day later":   {history(t, once, fired[0]), minute(1440), false, Open{DueMS: minute(0), Run: RunID("s", minute(0), "")}},
+		"once, late":             {history(t, once), minute(0) + LateMS + 1, false, Append{Due{AfterMS: ten - 1, DueMS: minute(1), Missed: 1}}},
+		"once, hours late":       {history(t, once, fired...), minute(180), false, Append{Due{AfterMS: minute(0), DueMS: minute(180), Missed: 179}}},
+		"skip, on time":          {history(t, skip), minute(0) + LateMS - 1, false, Append{Due{AfterMS: ten - 1, DueMS: minute(0)}}},
+		"skip, late":             {history(t, skip, fired...), minute(180) + 1, false, Append{Due{AfterMS: minute(0), DueMS: minute(179), Missed: 178, Why: WhyLate}}},
+		"all":                    {history(t, all, fired...), minute(5), false, Append{Due{AfterMS: minute(0), DueMS: minute(1)}}},
+		"all, too many":          {history(t, all, fired...), minute(MissedMax + 7), false, Append{Due{AfterMS: minute(0), DueMS: minute(8), Missed: 7}}},
+		"overlap":                {history(t, apart, fired...), minute(1), true, Append{Due{AfterMS: minute(0), DueMS: minute(1), Why: WhyOverlap}}},
+		"overlap over":           {history(t, apart, fired...), minute(1), false, Append{Due{AfterMS: minute(0), DueMS: minute(1)}}},
+		"parallel":               {history(t, once, fired...), minute(1), true, Append{Due{AfterMS: minute(0), DueMS: minute(1)}}},
+		"deleted":                {history(t, once, Entry{At: ten, Fact: Ended{}}), minute(1), false, Rest{}},
+		"decided twice":          {history(t, once, fired[0], Entry{At: minute(1), Fact: Due{AfterMS: minute(0), DueMS: minute(1)}}), minute(1), false, Open{DueMS: minute(0), Run: RunID("s", minute(0), "")}},
+		"decided before":         {history(t, once, fired[0], fired[1], fired[0]), minute(0), false, Wait{minute(1)}},
+		"decided too early":      {history(t, once, Entry{At: minute(0) - 1, Fact: Due{AfterMS: ten - 1, DueMS: minute(0)}}), minute(0), false, Append{Due{AfterMS: ten - 1, DueMS: minute(0)}}},
+		"refused":                {history(t, once, fired[0], Entry{At: ten, Fact: NewRefused(minute(0), "", "no")}), minute(0), false, Wait{minute(1)}},
+		"refused, of another":    {history(t, once, fired[0], Entry{At: ten, Fact: NewRefused(minute(9), "", "no")}), minute(0), false, Open{DueMS: minute(0), Run: RunID("s", minute(0), "")}},
+		"trigger":                {&State{Request: []byte("{}"), Rule: Rule{On: "x"}}, minute(0), false, Listen{}},
+		"clock of a node is old": {history(t, once, fired...), minute(-600), false, Wait{minute(1)}},
+	} {
+		got, err := c.s.Next("s", c.now, func(string) (bool, error) { return c.works, nil })
+		if err != nil || got != c.want {
+			t.Errorf("%s: %+v, %v, want %+v", name, got, err, c.want)
+		}
+	}
+	if early := history(t, once, Entry{At: minute(0) - 250, Fact: Due{AfterMS: ten - 1, DueMS: minute(0)}}); early.EarlyMS(Due{DueMS: minute(0)}) != 250 {
+		t.Errorf("it is early by %d ms", early.EarlyMS(Due{DueMS: minute(0)}))
+	}
+}
+
+// A condensed log says what the log said, unless another entry came between: then it has no effect.
+func TestCondensing(t *testing.T) {
+	ten := at(t, "2026-11-28T10:00:00Z")
+	s := history(t, Rule{Missed: MissedOnce})
+	for i := range int64(EntriesMax) {
+		due := ten + (i/2)*60_000
+		f := Fact(Due{AfterMS: s.LastMS, DueMS: due})
+		if i%2 == 1 {
+			f = Fired{DueMS: due, Run: fmt.Sprint(i)}
+		}
+		s.Apply(Entry{Place: s.Place + 1, At: due, Fact: f})
+	}
+	f, ok := s.Condense()
+	if !ok {
+		t.Fatal("the log is not condensed")
+	}
+	body, err := mailbox.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, ok, err := Decode(f.Kind(), func(into any) error { return mailbox.Unmarshal(body, into) })
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	var fresh State
+	e := Entry{Place: s.Place + 1, At: ten, Fact: decoded}
+	fresh.Apply(e)
+	if fresh.LastRun != s.LastRun || fresh.Fired != s.Fired || fresh.LastMS != s.LastMS || fresh.Rule != s.Rule || fresh.Condensed != e.Place || fresh.Fired != EntriesMax/2 {
+		t.Errorf("%+v, want %+v", fresh, s)
+	}
+	s.Apply(Entry{Place: s.Place + 1, At: ten, Fact: NewRefused(1, "", "")})
+	s.Apply(Entry{Place: s.Place + 1, At: ten, Fact: decoded})
+	if s.Condensed != 0 {
+		t.Error("it forgot an entry")
+	}
+}
+
+// Nodes with clocks of their own race, die between any two steps, and all are away for a while. Each due time begins at
+// most one run, and none is lost unless the rule says so.
+func TestNodesThatRace(t *testing.T) {
+	for seed := range uint64(400) {
+		playRace(t, rand.New(rand.NewPCG(seed, 1)), seed)
+	}
+}
+
+type racer struct {
+	skewMS int64
+	seen   int // entries of the log that it has read
+	todo   Action
+}
+
+func playRace(t *testing.T, r *rand.Rand, seed uint64) {
+	t.Helper()
+	start := at(t, "2026-11-28T10:00:00Z")
+	rule := Rule{StartMS: start, EveryMS: 60_000 * (1 + r.Int64N(3)), Missed: []string{MissedSkip, MissedOnce, MissedAll}[r.IntN(3)], Overlap: OverlapParallel}
+	log := []Entry{{Place: 1, At: start - 1000, Fact: Scheduled{Request: []byte("{}"), Rule: rule}}}
+	runs := map[string]int64{} // that were opened, by id: when they were due
+	nodes := []*racer{{}, {skewMS: r.Int64N(120_000) - 60_000}, {skewMS: r.Int64N(2000) - 1000}}
+	now := start - 1000
+	append1 := func(f Fact) { log = append(log, Entry{Place: uint64(len(log) + 1), At: now, Fact: f}) }
+	for range 400 {
+		if now += r.Int64N(20_000); r.IntN(50) == 0 {
+			now += r.Int64N(20 * 60_000) // no node was there
+		}
+		n := nodes[r.IntN(len(nodes))]
+		switch {
+		case r.IntN(10) == 0:
+			n.todo, n.seen = nil, 0 // it died, and another begins
+		case n.todo == nil:
+			n.seen = len(log)
+			s := replay(log[:n.seen])
+			act, err := s.Next("s", now+n.skewMS, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.todo = act
+		default:
+			switch act := n.todo.(type) {
+			case Append:
+				append1(act.Fact)
+			case Open:
+				if due, again := runs[act.Run]; again && due != act.DueMS {
+					t.Fatalf("seed %d: two due times have the run %s", seed, act.Run)
+				}
+				if runs[act.Run] = act.DueMS; r.IntN(4) > 0 { // else it dies before it appends
+					append1(Fired{DueMS: act.DueMS, Run: act.Run})
+				}
+			}
+			n.todo = nil
+		}
+	}
+	judgeRace(t, seed, log, now, runs)
+}
+
+func replay(log []Entry) *State {
+	s := &State{}
+	for _, e := range log {
+		s.Apply(e)
+	}
+	return s
+}
+
+func judgeRace(t *testing.T, seed uint64, log []Entry, now int64, runs map[string]int64) {
+	t.Helper()
+	s := replay(log)
+	var opened []int64
+	for _, due := range runs {
+		opened = append(opened, due)
+	}
+	slices.Sort(opened)
+	if len(slices.Compact(slices.Clone(opened))) != len(runs) {
+		t.Errorf("seed %d: a due time has two runs: %v", seed, opened)
+	}
+	passed := 0
+	for due, ok := s.Rule.Next(s.Rule.StartMS - 1); ok && due <= s.LastMS; due, ok = s.Rule.Next(due) {
+		passed++
+	}
+	pending := 0
+	if s.Pending != 0 {
+		pending = 1
+	}
+	if passed != s.Fired+s.Missed+pending || len(runs) < s.Fired || len(runs) > s.Fired+pending {
+		t.Errorf("seed %d: %d due times, %d fired, %d missed, %d pending, %d runs", seed, passed, s.Fired, s.Missed, pending, len(runs))
+	}
+	seen := &State{}
+	for _, e := range log {
+		before := seen.LastMS
+		if seen.Apply(e); before != 0 && seen.LastMS != before && seen.LastMS > e.At {
+			t.Errorf("seed %d: %s was decided before it was due", seed, text(seen.LastMS))
+		}
+	}
+	if all := (now - s.Rule.StartMS) / s.Rule.EveryMS; s.Rule.Missed == MissedAll && s.Missed > 0 && all < MissedMax {
+		t.Errorf("seed %d: %d due times were lost", seed, s.Missed)
+	}
+}
+
+// A message of a trigger is taken once, whatever nodes say about it, and a schedule remembers the newest ones.
+func TestMessages(t *testing.T) {
+	s := &State{}
+	s.Apply(Entry{Place: 1, At: 1, Fact: Scheduled{Request: []byte("{}"), Rule: Rule{On: "x"}}})
+	for i := range SeenMax + 5 {
+		s.Apply(Entry{Place: uint64(i + 2), At: int64(i), Fact: Taken{ID: fmt.Sprint(i), Run: "a"}})
+		s.Apply(Entry{Place: uint64(i + 2), At: int64(i), Fact: Taken{ID: fmt.Sprint(i), Run: "b"}})
+	}
+	if m, ok := s.Find(fmt.Sprint(SeenMax)); !ok || m.Run != "a" || len(s.Messages) != SeenMax || s.Fired != SeenMax+5 {
+		t.Errorf("%+v %t, %d messages, %d fired", m, ok, len(s.Messages), s.Fired)
+	}
+	if _, ok := s.Find("4"); ok {
+		t.Error("it remembers an old message")
+	}
+	last := s.Messages[len(s.Messages)-1].At
+	if wait := s.TriggerWaitMS(last); wait != triggerSpanMS-TriggerRate+1 {
+		t.Errorf("the next message waits for %d ms", wait)
+	}
+}
+
+func TestNames(t *testing.T) {
+	if id, ok := OfLog(LogOf("nightly")); !ok || id != "nightly" || !mailbox.IsReserved(LogOf("nightly").Run()) {
+		t.Errorf("%s %t", id, ok)
+	}
+	a, b := RunID("s", 1, ""), RunID("s", 2, "")
+	if a == b || a > b || a != RunID("s", 1, "") || a == RunID("t", 1, "") || a == RunID("s", 1, "m") || len(a) != 26 || strings.ToLower(a) != a {
+		t.Error(a, b)
+	}
+}
