@@ -70,6 +70,8 @@ type Config struct {
 	// OnNewerLog receives a log that is newer than this node, which never acts on it again. It
 	// must not block.
 	OnNewerLog func(at mailbox.Address, why string)
+	// OnOtherLog receives the address of a log without an actor that has a new entry. It must not block.
+	OnOtherLog func(at mailbox.Address)
 	// Differs lists the configuration drift of this node from a task's Hashes, with "" for a
 	// part that the node lacks. It is called outside the actors whenever a shell starts on an
 	// agent that has its task. Default: nothing is compared.

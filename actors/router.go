@@ -78,8 +78,14 @@ func (r *router) receive(c actor.Context) {
 		if m.m.Imported {
 			return // an import ends with new entries, which wake the actors
 		}
-		if _, isLane := m.m.To.Conversation(); isLane || !r.isAdmitted(m.m) {
-			return // the entry stays in the log until the actor is admitted; a lane has no actor
+		if mailbox.IsReserved(m.m.To.Run()) { // a lane or a schedule has no actor
+			if r.cfg.OnOtherLog != nil {
+				r.cfg.OnOtherLog(m.m.To)
+			}
+			return
+		}
+		if !r.isAdmitted(m.m) {
+			return // the entry stays in the log until the actor is admitted
 		}
 		r.reopenClosed(m.m)
 		if p := r.findShell(c, m.m.To); p != nil {

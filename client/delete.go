@@ -7,6 +7,8 @@ type DeleteRequest struct {
 	RunID string `json:"run_id,omitempty"`
 	// Conversation removes a conversation and all its runs instead; the answer is a DeletedConversation.
 	Conversation string `json:"conversation_id,omitempty"`
+	// Schedule ends a schedule instead. Its runs stay.
+	Schedule string `json:"schedule_id,omitempty"`
 	// Unopened removes only the attachments and the history that a client sent ahead for a run that does not exist.
 	Unopened bool `json:"unopened,omitempty"`
 }

@@ -100,11 +100,18 @@ type RunRequest struct {
 	Layers []spec.Layer `json:"layers,omitempty"`
 	// History is the history that the run begins with, sent by RecallRequest.
 	History *History `json:"history,omitempty"`
+	// At, Every and On make a schedule, whose id is RunID, instead of a run: docs/schedules.md.
+	At      string `json:"at,omitempty"`
+	Every   string `json:"every,omitempty"`
+	Zone    string `json:"zone,omitempty"` // an IANA name; "": UTC
+	On      string `json:"on,omitempty"`
+	Missed  string `json:"missed,omitempty"`  // what missed due times begin: skip (nothing), once (one run for all) or all; "": once
+	Overlap string `json:"overlap,omitempty"` // what a due time begins while the run before works: skip (nothing) or parallel; "": skip
 	// Resume continues the run RunID, which must exist. Of the other fields only TimeoutMS counts: the new time limit.
 	Resume bool `json:"resume,omitempty"`
 }
 
-// RunAccepted answers a RunRequest: the run is in its log.
+// RunAccepted answers a RunRequest: the run, or the schedule, is in its log.
 type RunAccepted struct {
 	RunID string   `json:"run_id"`
 	Model string   `json:"model"`
@@ -114,6 +121,9 @@ type RunAccepted struct {
 	// Conversation is the conversation of the run, and Ahead how many of its runs have not ended; "": it has none.
 	Conversation string `json:"conversation_id,omitempty"`
 	Ahead        int    `json:"ahead,omitempty"`
+	// Schedule is the schedule that was made instead of a run, and Next when its first run is due; RFC 3339.
+	Schedule string `json:"schedule_id,omitempty"`
+	Next     string `json:"next,omitempty"`
 	// LimitUSD is the limit in dollars; 0: none. Estimated: list prices are used for a gateway.
 	LimitUSD     float64 `json:"max_budget_usd,omitempty"`
 	Estimated    bool    `json:"estimated,omitempty"`

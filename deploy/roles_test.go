@@ -155,6 +155,10 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 		{"subscribe", "troupe.content.>", "node client"},
 		{"publish", "troupe.cmd.run", "node client"},
 		{"subscribe", "troupe.cmd.run", "service"},
+		{"publish", "troupe.trigger.deploys", "client"},
+		{"subscribe", "troupe.trigger.deploys", ""},
+		{"publish", "$JS.API.CONSUMER.CREATE.TROUPE_TRIGGERS.s.troupe.trigger.deploys", "setup node"},
+		{"publish", "$JS.API.CONSUMER.MSG.NEXT.TROUPE_TRIGGERS.s", "setup node"},
 		{"publish", "$KV.troupe_shards.default.0", "node"},
 		{"publish", "$KV.troupe_nodes.n", "setup node"},
 		{"publish", "$KV.troupe_runs.run", "setup node"},
@@ -274,6 +278,7 @@ func TestACompleteSite(t *testing.T) {
 		t.Errorf("a node deletes a run with %+v, %v", d, err)
 	}
 	checkPrune(ctx, t, c, "script/"+path)
+	s.beginByMessage(ctx, c, "script/"+path)
 }
 
 // checkPrune checks that a node may prune a run.
@@ -288,5 +293,41 @@ func checkPrune(ctx context.Context, t *testing.T, c *client.Client, model strin
 	}
 	if p, err := c.Prune(ctx, client.PruneRequest{}); err != nil || !slices.Equal(p.Runs, []string{old}) {
 		t.Errorf("a node prunes a run with %+v, %v", p, err)
+	}
+}
+
+// beginByMessage has a message of the role client begin a run.
+func (s *testSite) beginByMessage(ctx context.Context, c *client.Client, model string) {
+	s.t.Helper()
+	watcher, err := bus.Connect(s.connectOptions("observer"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer watcher.Close()
+	fired, err := watcher.SubscribeSync("troupe.evt._cluster.*.schedule.fired")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := watcher.Flush(); err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := c.Run(ctx, client.RunRequest{RunID: "deploys", Prompt: "Say hello", Model: model, On: "deploys"}); err != nil {
+		s.t.Fatal(err)
+	}
+	o := s.connectOptions("client")
+	o.InboxPrefix = bus.InboxPrefix(bus.RoleClient)
+	nc, err := bus.Connect(o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer nc.Close()
+	if reply, err := nc.RequestWithContext(ctx, "troupe.trigger.deploys", []byte("shop 1.2")); err != nil || !strings.Contains(string(reply.Data), "TROUPE_TRIGGERS") {
+		s.t.Fatalf("the message was not stored: %v", err)
+	}
+	if _, err := fired.NextMsgWithContext(ctx); err != nil {
+		s.t.Errorf("no run began: %v", err)
+	}
+	if err := (client.Schedules{Client: c}).Delete(ctx, "deploys"); err != nil {
+		s.t.Errorf("the schedule was not deleted: %v", err)
 	}
 }

@@ -66,6 +66,9 @@ func hookWithoutContent(data any) any {
 	case GuardrailFired:
 		d.Why = ""
 		return d
+	case ScheduleMissed:
+		d.Detail = ""
+		return d
 	case ToolDecided:
 		d.Why, d.Args, d.Rule = "", "", ""
 		return d

@@ -119,6 +119,8 @@ const (
 	KindRunReconciled   Kind = "run.reconciled"
 	KindRunQueued       Kind = "run.queued"
 	KindRunRemoved      Kind = "run.removed"
+	KindScheduleFired   Kind = "schedule.fired"
+	KindScheduleMissed  Kind = "schedule.missed"
 	KindShardReadable   Kind = "shard.readable"
 	KindShardReleased   Kind = "shard.released"
 	KindShardTaken      Kind = "shard.taken"
@@ -207,6 +209,8 @@ func NodeKinds() map[Kind]any {
 		KindRunQueued:       RunQueued{},
 		KindRunReconciled:   RunReconciled{},
 		KindRunRemoved:      RunRemoved{},
+		KindScheduleFired:   ScheduleFired{},
+		KindScheduleMissed:  ScheduleMissed{},
 		KindLogsUnavailable: LogState{},
 		KindLogsAvailable:   LogState{},
 		KindLogsLow:         LogState{},

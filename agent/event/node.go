@@ -74,3 +74,24 @@ type RunRemoved struct {
 	Ended string `json:"ended,omitempty"`
 	Bytes uint64 `json:"bytes"`
 }
+
+// ScheduleFired is the data of schedule.fired: a run of a schedule began. The event is in no log.
+type ScheduleFired struct {
+	Schedule string `json:"schedule_id"`
+	RunID    string `json:"run_id"`
+	// Due is when the run was due, or when the message came that began it. Missed counts the earlier due times for which the
+	// run stands.
+	Due    string `json:"due"`
+	Missed int    `json:"missed,omitempty"`
+}
+
+// ScheduleMissed is the data of schedule.missed: due times of a schedule began no run. The event is in no log.
+type ScheduleMissed struct {
+	Schedule string `json:"schedule_id"`
+	// Due is the newest of them, and Missed counts them.
+	Due    string `json:"due"`
+	Missed int    `json:"missed"`
+	// Why is late (no node was there), overlap (the run before was at work) or refused (by the node, as Detail says).
+	Why    string `json:"why"`
+	Detail string `json:"detail,omitempty"`
+}

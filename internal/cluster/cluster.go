@@ -62,6 +62,8 @@ type Config struct {
 	Publish func(event.Published)
 	// LaneFound receives a conversation with runs that have not ended. Default: no calls.
 	LaneFound func(conversation string)
+	// OtherLogFound receives each log that has no actor. Default: no calls.
+	OtherLogFound func(at mailbox.Address)
 	// Proof is the result of the checks of the server, LogHealth whether the logs can be
 	// written.
 	Proof     *bus.Proof

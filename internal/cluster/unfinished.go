@@ -47,6 +47,9 @@ func (o unfinishedFinder) findUnfinished(ctx context.Context, list []client.RunI
 		}
 	}
 	for _, at := range logs {
+		if o.cfg.OtherLogFound != nil && mailbox.IsReserved(at.Run()) {
+			o.cfg.OtherLogFound(at)
+		}
 		if at.Agent() != mailbox.Super || known[at.Run()] {
 			continue
 		}

@@ -4,12 +4,10 @@
 package control
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"runtime/debug"
 	"strconv"
@@ -66,6 +64,11 @@ type Config struct {
 	RowAdded func(run string)
 	// NoActors says that this node runs no agents.
 	NoActors bool
+	// KeepsSchedules says that this node begins the runs of schedules: it stays when its own runs have ended. HoldsLog reports
+	// whether it does so for a schedule; default: for all. Triggers gives it the messages of triggers.
+	KeepsSchedules bool
+	HoldsLog       func(mailbox.Address) bool
+	Triggers       *bus.Triggers
 	// RetainAge is how long a run stays after its end, and RetainBytes how much logs and blobs may hold together until the
 	// oldest runs go. Default: retainAgeDefault and retainBytesDefault; a negative one is no limit.
 	RetainAge   time.Duration
@@ -99,6 +102,8 @@ type Control struct {
 	retention *retention
 	// visits are the lanes that are advanced in the background.
 	visits laneVisits
+	// schedules are those that this node looks after.
+	schedules scheduleVisits
 
 	ctx         context.Context // of all requests
 	endRequests context.CancelFunc
@@ -120,7 +125,7 @@ func (c *Control) verbHandlers() map[string]verbHandler {
 		"steer": handleJSON(c.runs.steerAgent), "answer": handleJSON(c.runs.answerQuery), "events": handleJSON(c.views.listEvents),
 		"policy": handleJSON(c.runs.setPolicy), "budget": handleJSON(c.runs.setBudget), "questions": handleJSON(c.views.listQuestions), "transcript": handleJSON(c.views.readTranscript),
 		"nodes": handleJSON(c.views.listNodes), "drain": handleJSON(c.views.drainNodes), "export": handleJSON(c.views.exportHistory), "recall": handleJSON(c.runs.storeHistoryPart),
-		"conversations": handleJSON(c.views.listConversations), "lane": handleJSON(c.runs.changeLane),
+		"conversations": handleJSON(c.views.listConversations), "lane": handleJSON(c.runs.changeLane), "schedules": handleJSON(c.views.listSchedules),
 		"attach": handleJSON(c.runs.attachPart), "delete": handleJSON(c.runs.deleteRun), "prune": handleJSON(c.runs.pruneRuns),
 		"logs": handleJSON(c.views.listLogs), "blob": handleJSON(c.views.readBlob), "restore": handleJSON(c.runs.restoreRun), "context": handleJSON(c.runs.changeContext),
 	}
@@ -206,18 +211,6 @@ func Version() string {
 		return info.Main.Version[1:]
 	}
 	return "0.1.0"
-}
-
-// handleJSON decodes a request strictly: an unknown field is a mistake of the
-// client, and the answer names it.
-func handleJSON[R any](serve func(context.Context, R) (any, error)) verbHandler {
-	return func(ctx context.Context, data []byte) (any, error) {
-		var r R
-		if err := decodeStrict(data, &r); err != nil {
-			return nil, &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: "send a JSON object with the fields of docs/control.md"}
-		}
-		return serve(ctx, r)
-	}
 }
 
 // newRequestHandler answers each request in its own goroutine, so that a slow request delays no
@@ -379,20 +372,4 @@ func toClientError(err error) *client.Error {
 		return &client.Error{Code: client.CodeUnavailable, Text: err.Error(), Hint: "ask again"}
 	}
 	return &client.Error{Code: client.CodeInternal, Text: err.Error()}
-}
-
-func decodeStrict(data []byte, into any) error {
-	if len(data) == 0 {
-		return nil
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	if _, more := d.Token(); err == nil && !errors.Is(more, io.EOF) {
-		err = errors.New("unexpected data follows the object")
-	}
-	if err != nil {
-		return fmt.Errorf("the request does not decode: %w", err)
-	}
-	return nil
 }

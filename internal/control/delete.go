@@ -128,6 +128,9 @@ func (c *remover) deleteRun(ctx context.Context, r client.DeleteRequest) (any, e
 	if r.Conversation != "" && r.RunID == "" {
 		return c.deleteConversation(ctx, r.Conversation)
 	}
+	if r.Schedule != "" && r.RunID == "" {
+		return c.deleteSchedule(ctx, r.Schedule)
+	}
 	reply, _, err := c.removeRun(ctx, r.RunID, r.Unopened)
 	if err != nil {
 		return nil, err

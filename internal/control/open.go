@@ -21,6 +21,11 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if err := checkRunID(r.RunID); err != nil {
 		return nil, err
 	}
+	if wish := scheduleWish(r); !wish.IsEmpty() {
+		return c.createSchedule(ctx, r, wish)
+	} else if r.Zone != "" || r.Missed != "" || r.Overlap != "" {
+		return nil, &client.Error{Code: client.CodeBad, Text: "zone, missed and overlap are only valid with a schedule", Hint: "add at or every, or leave them out"}
+	}
 	if header, ok := ctx.Value(traceKey{}).(string); ok && r.Trace == "" {
 		r.Trace = header
 	}
@@ -145,7 +150,7 @@ func checkRunID(run string) error {
 	return nil
 }
 
-var errReservedID = errors.New("this id is reserved for conversation logs")
+var errReservedID = errors.New("this id is reserved for the logs of conversations and schedules")
 
 // reopenRun continues a run that exists already.
 func (c *opener) reopenRun(ctx context.Context, known client.RunInfo, r client.RunRequest) (client.RunAccepted, error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 // Limits of one request to prune.
@@ -99,7 +100,7 @@ func (c *remover) removeTombstones(ctx context.Context, listed map[string]bool, 
 	slices.Sort(logs)
 	until := time.Now().Add(tombstoneWork)
 	for _, at := range logs {
-		if _, isLane := at.Conversation(); isLane || listed[at.Run()] || string(at) <= after {
+		if mailbox.IsReserved(at.Run()) || listed[at.Run()] || string(at) <= after {
 			continue
 		}
 		if last != "" && (ctx.Err() != nil || time.Now().After(until)) {

@@ -4,25 +4,39 @@ import (
 	"sync"
 
 	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/schedule"
+	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// laneNews passes on which conversations may go on: runs report that before the control service exists.
+// laneNews passes on which conversations and schedules may go on: runs and logs report that before the control service
+// exists.
 type laneNews struct {
 	mu      sync.Mutex
 	control *control.Control
-	early   [][2]string // conversations, and runs that wait in them
+	early   []func(*control.Control)
 }
 
 // add tells that a conversation may go on. run waits in its lane and may not have joined it; "": none.
 func (l *laneNews) add(conversation, run string) {
+	l.pass(func(c *control.Control) { c.LaneKnown(conversation, run) })
+}
+
+// addLog tells that a log without an actor has a new entry, or is this node's from now on.
+func (l *laneNews) addLog(at mailbox.Address) {
+	if id, ok := schedule.OfLog(at); ok {
+		l.pass(func(c *control.Control) { c.ScheduleKnown(id) })
+	}
+}
+
+func (l *laneNews) pass(news func(*control.Control)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.control == nil {
-		l.early = append(l.early, [2]string{conversation, run})
+		l.early = append(l.early, news)
 		return
 	}
-	l.control.LaneKnown(conversation, run)
+	news(l.control)
 }
 
 // open passes on what came before the control service.
@@ -30,8 +44,8 @@ func (l *laneNews) open(c *control.Control) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.control = c
-	for _, e := range l.early {
-		c.LaneKnown(e[0], e[1])
+	for _, news := range l.early {
+		news(c)
 	}
 	l.early = nil
 }

@@ -189,7 +189,7 @@ func (n *Node) startComponents(ctx context.Context) error {
 	}
 	n.logOwner = n.newOwner()
 	n.assembleBuilders()
-	cfg := actors.Config{Name: n.cfg.Name, Post: n.redactedLogs(), Model: n.routes.ResolveClient, Tools: n.toolset.MakeSet, Differs: n.builder.FindDifferences, OnNewerLog: n.logOwner.PassNewerShard, Hooks: n.goHooks(), HookEnv: n.cfg.envOfCommands,
+	cfg := actors.Config{Name: n.cfg.Name, Post: n.redactedLogs(), Model: n.routes.ResolveClient, Tools: n.toolset.MakeSet, Differs: n.builder.FindDifferences, OnNewerLog: n.logOwner.PassNewerShard, OnOtherLog: n.lanes.addLog, Hooks: n.goHooks(), HookEnv: n.cfg.envOfCommands,
 		Blobs: redact.Blobs{Blobs: n.blobs, Mask: n.mask}, OnEvent: n.queueEvent, OnRunChanged: n.indexWriter.recordState, OnResult: n.indexWriter.recordResult, IdleTimeout: n.cfg.IdleTimeout, Logger: n.cfg.Logger}
 	if n.cfg.NoActors {
 		cfg.Post = passiveStore{n.redactedLogs()}
@@ -211,14 +211,25 @@ func (n *Node) startComponents(ctx context.Context) error {
 	if err := n.logOwner.KeepShards(ctx); err != nil {
 		return err
 	}
+	return serveControl(ctx, n, rowAdded, holdsLog(cfg))
+}
+
+// serveControl answers requests, and takes up what other processes have left.
+func serveControl(ctx context.Context, n *Node, rowAdded func(string), holds func(mailbox.Address) bool) error {
+	triggers, err := bus.NewTriggers(n.readerConn, n.names)
+	if err != nil {
+		return err
+	}
+	stays := n.cfg.ResumeAll && !n.cfg.NoActors || n.logOwner.IsShared()
 	n.control, err = control.Serve(withRestore(n, control.Config{Conn: n.serviceConn, Names: n.names, Post: n.requestLogs(), Node: n.actorNode, Runs: n.runs, Blobs: n.blobs,
 		Build: n.buildRun, RowAdded: rowAdded, LogHealth: n.logHealth.clientInfo, Queue: n.logOwner.QueueView(), Cluster: n.logOwner.ClusterView(), Self: n.describeSelf, Name: n.cfg.Name, Machine: n.cfg.Machine, NoActors: n.cfg.NoActors, Redact: n.mask.MaskBytes,
+		KeepsSchedules: stays, HoldsLog: holds, Triggers: triggers,
 		RetainAge: n.cfg.RetainAge, RetainBytes: n.cfg.RetainBytes, LogsStored: logsStored(n), BlobRoom: n.blobs.Room, BlobStrays: n.blobs.Strays, Publish: n.queueEvent, Now: n.cfg.now, Logger: n.cfg.Logger}))
 	if err != nil {
 		return err
 	}
 	n.lanes.open(n.control)
-	if n.cfg.ResumeAll && !n.cfg.NoActors || n.logOwner.IsShared() { // it also takes up the runs of each shard that it gains
+	if stays { // it also takes up the runs of each shard that it gains
 		return n.logOwner.StartReconciling(ctx)
 	}
 	return nil

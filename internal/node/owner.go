@@ -6,6 +6,7 @@ import (
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cluster"
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 // MaxLiveRuns and MaxQueuedRuns are the defaults of the fields of Config.
@@ -24,8 +25,19 @@ const ReconcileEveryDefault = cluster.ReconcileEveryDefault
 func (n *Node) newOwner() *cluster.Owner {
 	return cluster.New(cluster.Config{Name: n.cfg.Name, Machine: n.cfg.Machine, Pools: n.cfg.Pools, PoolPatience: n.cfg.PoolPatience, LeaseTTL: n.cfg.LeaseTTL, ReconcileEvery: n.cfg.ReconcileEvery,
 		MaxLiveRuns: n.cfg.MaxLiveRuns, MaxQueuedRuns: n.cfg.MaxQueuedRuns, Alone: n.embedded != nil || n.cfg.NoActors,
-		Names: n.names, Leases: n.leaseConn, Post: n.post, Streams: n.streams, Logs: n.redactedLogs(), Runs: n.runs, Node: func() *actors.Node { return n.actorNode }, Publish: n.queueEvent, LaneFound: func(conversation string) { n.lanes.add(conversation, "") },
+		Names: n.names, Leases: n.leaseConn, Post: n.post, Streams: n.streams, Logs: n.redactedLogs(), Runs: n.runs, Node: func() *actors.Node { return n.actorNode }, Publish: n.queueEvent, LaneFound: func(conversation string) { n.lanes.add(conversation, "") }, OtherLogFound: n.lanes.addLog,
 		Proof: &n.serverProof, LogHealth: n.logHealth.clientInfo, Mask: n.mask, Life: n.lifetime, Work: &n.background, Logger: n.cfg.Logger})
+}
+
+// holdsLog returns the function that reports whether a node holds a log; nil: it holds all.
+func holdsLog(cfg actors.Config) func(mailbox.Address) bool {
+	if cfg.Holds == nil {
+		return nil
+	}
+	return func(at mailbox.Address) bool {
+		_, ok := cfg.Holds(at)
+		return ok
+	}
 }
 
 // Drain gives up all logs: see cluster.Owner.Drain.

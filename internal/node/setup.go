@@ -54,7 +54,9 @@ func makeStores(ctx context.Context, nc *nats.Conn, cfg Config, replicas int) er
 			return errors.Join(err, post.Close())
 		}
 	}
-	_, err = bus.ConnectBuckets(ctx, nc, bus.BucketConfig{Names: names, Replicas: replicas})
+	if _, err = bus.ConnectBuckets(ctx, nc, bus.BucketConfig{Names: names, Replicas: replicas}); err == nil {
+		err = bus.MakeTriggers(ctx, nc, names, replicas)
+	}
 	return errors.Join(err, post.Close())
 }
 

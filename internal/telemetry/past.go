@@ -211,7 +211,7 @@ func (x *Exporter) reportUnread(err error) {
 
 // resendAgent sends the last spans of an agent's log, unless its past is known.
 func (x *Exporter) resendAgent(at mailbox.Address) {
-	if _, isLane := at.Conversation(); isLane {
+	if mailbox.IsReserved(at.Run()) {
 		return
 	}
 	x.mu.Lock()

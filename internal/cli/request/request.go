@@ -93,13 +93,14 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&q.NoAgentsMD, "no-agents-md", false, "do not add AGENTS.md or CLAUDE.md to the prompts, the project's or your own")
 	f.BoolVar(&q.Yes, "yes", false, "do not ask before writes in the directory, MCP tools, and commands that the sandbox confines")
 	f.StringVar(&q.Conversation, conversationFlag, "", "conversation to continue or begin: the run gets its history, and waits for its earlier runs; the id of a run continues that one, last the newest of the directory")
+	r.addScheduleFlags(f)
 	r.addGoalFlags(f)
 	f.StringVar(&r.policyFile, "policy", "", "file with the stop-veto policy, YAML or JSON: rules that may send an answer back, or end an agent")
 	f.StringVar(&q.Fork, "fork", "", "start with the history of another run: RUN for all of it, RUN@TURN up to that turn; RUN@AGENT:POINT forks the whole tree (docs/fork.md)")
 	f.StringVar(&q.Instead, "instead", "", "with --fork RUN@AGENT:POINT: the text that takes the place of the result of the call, or of the answer to the question, that POINT names; 'error: TEXT' makes the call fail")
 	f.StringArrayVar(&r.layers, "layer", nil, "with --fork RUN@AGENT:POINT: a part of the agent's system prompt from there on, NAME=TEXT or NAME=@FILE; system replaces its prompt")
 	f.StringVar(&r.history, "history", "", "start with the history in this file, as written by troupe export")
-	f.StringVar(&q.RunID, "run-id", "", "id of the run, a lower-case ULID; repeating the command with it returns the same run")
+	f.StringVar(&q.RunID, "run-id", "", "id of the run, or of the schedule: a lower-case ULID; repeating the command with it returns the same run")
 }
 
 // Complete makes the request that the flags and arguments ask for. The prompt, or a part of it, may come from stdin.
@@ -151,6 +152,7 @@ func (r *Flags) completeFlags(a *console.Console, origins *Origins, c *cobra.Com
 	if err := r.CheckConversation(c); err != nil {
 		return err
 	}
+	r.completeSchedule(a.Getenv)
 	if q.RunID == "" {
 		q.RunID = client.NewID()
 	}

@@ -58,7 +58,7 @@ that of the last run that failed.`,
 }
 
 // notInChat are the flags of a single run.
-var notInChat = []string{"run-id", "fork", "history", "attach"}
+var notInChat = []string{"run-id", "fork", "history", "attach", "at", "every", "zone", "missed", "overlap", "on"}
 
 // chat runs one message after the other.
 func (cs *Commands) chat(c *cobra.Command, flags *request.Flags) error {

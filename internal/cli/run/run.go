@@ -45,6 +45,8 @@ interrupted.`,
   echo "Summarize" | troupe run -m openai/gpt-6-sol --max-budget-usd 0.50 -
   troupe run -o json "..." | jq -r .result
   troupe run -o stream-json "..." | jq -c 'select(.kind == "tool.started")'
+  troupe run --at 18:00 --dir . "Summarize what changed today"
+  troupe run --every "0 9 * * 1-5" --conversation daily "Which issues are new?"
   troupe run --resume 01k9z3 --timeout 2h
   troupe run --fork 01k9z3@4 "Try it the other way"
   troupe run --fork 01k9z3@root-1-0:4 "Look at the tests first"
@@ -64,7 +66,7 @@ interrupted.`,
 				return err
 			}
 			return cs.withFork(&flags, func() error {
-				if flags.Detach {
+				if flags.Detach || flags.IsScheduled() {
 					return cs.startRun(c.Context(), &flags)
 				}
 				return cs.followRun(&flags, nil)

@@ -2,13 +2,18 @@ package run
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/interrupt"
 	"github.com/troupe-run/troupe/internal/cli/request"
+	"github.com/troupe-run/troupe/internal/cli/schedules"
 	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/term"
 )
 
 // Start makes the command start.
@@ -38,6 +43,9 @@ func (cs *Commands) startRun(ctx context.Context, flags *request.Flags) (err err
 		ctx = sig.Starting
 	}
 	s, err := cs.Sessions.Open(ctx, session.ToJoin)
+	if err != nil && flags.IsScheduled() && exit.Explain(err).Code == exit.NoNode {
+		return errNoSchedule
+	}
 	if err != nil {
 		return err
 	}
@@ -47,6 +55,9 @@ func (cs *Commands) startRun(ctx context.Context, flags *request.Flags) (err err
 	if err != nil {
 		return err
 	}
+	if accepted.Schedule != "" {
+		return cs.printScheduled(accepted)
+	}
 	if !cs.Console.Quiet {
 		cs.Console.Say(cs.headerLines(s, accepted)[0])
 	}
@@ -54,4 +65,25 @@ func (cs *Commands) startRun(ctx context.Context, flags *request.Flags) (err err
 		return cs.Console.Print(accepted.RunID)
 	}
 	return cs.Console.PrintData(accepted)
+}
+
+// errNoSchedule says that nothing would begin the runs of a schedule.
+var errNoSchedule = &exit.Failure{Code: exit.NoNode, Err: errors.New("a schedule needs a node that stays, and none is running"), Hint: "start `troupe up`, and schedule the run again"}
+
+// printScheduled prints the id of a schedule that was made.
+func (cs *Commands) printScheduled(a client.RunAccepted) error {
+	if !cs.Console.Quiet {
+		when := "with each message"
+		if a.Next != "" {
+			when = schedules.LocalTime(a.Next)
+		}
+		cs.Console.Say(cs.Console.ErrStyle.Dim("next   ") + when)
+		for _, n := range a.Notes {
+			cs.Console.Say(cs.Console.ErrStyle.Dim("note   ") + term.CleanLine(n))
+		}
+	}
+	if cs.Console.Output == "text" {
+		return cs.Console.Print(a.Schedule)
+	}
+	return cs.Console.PrintData(a)
 }

@@ -79,7 +79,7 @@ func (s *Session) trackLiveRuns(e client.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch e.Kind {
-	case event.KindShardTaken, event.KindShardReleased, event.KindShardUnreadable, event.KindShardReadable, event.KindLogsUnavailable, event.KindLogsAvailable, event.KindLogsLow: // of no run
+	case event.KindShardTaken, event.KindShardReleased, event.KindShardUnreadable, event.KindShardReadable, event.KindLogsUnavailable, event.KindLogsAvailable, event.KindLogsLow, event.KindScheduleFired, event.KindScheduleMissed: // of no run
 	case event.KindRunFinished:
 		delete(s.live, e.Run)
 	default:

@@ -1,0 +1,155 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/internal/bus/names"
+)
+
+const (
+	// TriggerBytesMax is the largest message of a trigger.
+	TriggerBytesMax = 32 << 10
+	// TriggerQueueMax is how many messages may wait on one subject. The server refuses further ones.
+	TriggerQueueMax = 1000
+	// triggerStreamBytesMax is the most bytes of all messages that wait.
+	triggerStreamBytesMax = 16 << 20
+	// triggerAckWait is how long a node may take with a message before another node gets it.
+	triggerAckWait = 30 * time.Second
+	// triggerTimeout bounds one request about the stream: a server without the right to it does not answer.
+	triggerTimeout = 5 * time.Second
+)
+
+// errNoTriggers says that the stream of the triggers is missing and cannot be made.
+var errNoTriggers = errors.New("bus: the stream for triggers is missing; troupe-node --setup makes it")
+
+// MakeTriggers makes the stream in which the messages of triggers wait, if it is missing. A message stays until every
+// schedule of its subject has taken it, and is not stored if there is none.
+func MakeTriggers(ctx context.Context, nc *nats.Conn, n names.Names, replicas int) error {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return fmt.Errorf("bus: triggers: %w", err)
+	}
+	_, err = js.Stream(ctx, n.TriggerStream())
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return err
+	}
+	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: n.TriggerStream(), Description: "messages that begin runs of troupe", Subjects: []string{n.AllTriggers()}, Replicas: replicas,
+		Retention: jetstream.InterestPolicy, Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true,
+		MaxMsgsPerSubject: TriggerQueueMax, MaxMsgSize: TriggerBytesMax, MaxBytes: triggerStreamBytesMax,
+		// The server would drop a message whose Nats-Msg-Id came on another subject before.
+		Duplicates: 100 * time.Millisecond,
+	})
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another node was faster
+		return nil
+	}
+	return err
+}
+
+// Triggers gives the messages of triggers to schedules. Each schedule has a consumer of the stream.
+type Triggers struct {
+	nc *nats.Conn
+	js jetstream.JetStream
+	n  names.Names
+}
+
+// NewTriggers gives messages over a connection of a node.
+func NewTriggers(nc *nats.Conn, n names.Names) (*Triggers, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("bus: triggers: %w", err)
+	}
+	return &Triggers{nc, js, n}, nil
+}
+
+// Prepare makes the stream if it is missing.
+func (t *Triggers) Prepare(ctx context.Context) error {
+	within, cancel := context.WithTimeout(ctx, triggerTimeout)
+	defer cancel()
+	err := MakeTriggers(within, t.nc, t.n, 1)
+	if err != nil && ctx.Err() == nil && within.Err() != nil {
+		return errNoTriggers
+	}
+	return err
+}
+
+// Open has the messages of a subject kept for a schedule from now on. It is harmless to repeat.
+func (t *Triggers) Open(ctx context.Context, schedule, trigger string) error {
+	subject, err := t.n.TriggerSubject(trigger)
+	if err != nil {
+		return err
+	}
+	_, err = t.js.CreateConsumer(ctx, t.n.TriggerStream(), jetstream.ConsumerConfig{Durable: schedule, FilterSubject: subject,
+		AckPolicy: jetstream.AckExplicitPolicy, DeliverPolicy: jetstream.DeliverNewPolicy, AckWait: triggerAckWait, MaxAckPending: 1})
+	if errors.Is(err, jetstream.ErrConsumerExists) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("bus: trigger %s: %w", trigger, err)
+	}
+	return nil
+}
+
+// Close has no more messages kept for a schedule.
+func (t *Triggers) Close(ctx context.Context, schedule string) error {
+	err := t.js.DeleteConsumer(ctx, t.n.TriggerStream(), schedule)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	return err
+}
+
+// TriggerMessage is a message of a trigger. Until Done, the server gives it to a node again.
+type TriggerMessage struct {
+	// ID is its Nats-Msg-Id, or its place in the stream.
+	ID   string
+	At   time.Time // when the server stored it
+	Data []byte
+	msg  jetstream.Msg
+}
+
+// Done removes the message.
+func (m *TriggerMessage) Done(ctx context.Context) error { return m.msg.DoubleAck(ctx) }
+
+// Later has the message come again.
+func (m *TriggerMessage) Later(after time.Duration) error { return m.msg.NakWithDelay(after) }
+
+// Next waits for the next message of a schedule, for a while; nil: none came.
+func (t *Triggers) Next(ctx context.Context, schedule, trigger string, wait time.Duration) (*TriggerMessage, error) {
+	c, err := t.js.Consumer(ctx, t.n.TriggerStream(), schedule)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		if err = t.Open(ctx, schedule, trigger); err == nil {
+			c, err = t.js.Consumer(ctx, t.n.TriggerStream(), schedule)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bus: trigger %s: %w", trigger, err)
+	}
+	within, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	batch, err := c.Fetch(1, jetstream.FetchContext(within))
+	if err != nil {
+		return nil, fmt.Errorf("bus: trigger %s: %w", trigger, err)
+	}
+	for msg := range batch.Messages() {
+		meta, err := msg.Metadata()
+		if err != nil {
+			return nil, fmt.Errorf("bus: trigger %s: %w", trigger, err)
+		}
+		m := &TriggerMessage{ID: fmt.Sprintf("#%d", meta.Sequence.Stream), At: meta.Timestamp, Data: msg.Data(), msg: msg}
+		if id := msg.Headers().Get(jetstream.MsgIDHeader); id != "" {
+			m.ID = "=" + id
+		}
+		return m, nil
+	}
+	if err := batch.Error(); err != nil && within.Err() == nil && !errors.Is(err, jetstream.ErrConsumerDeleted) {
+		return nil, fmt.Errorf("bus: trigger %s: %w", trigger, err)
+	}
+	return nil, nil
+}

@@ -1,0 +1,307 @@
+package control
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/lane"
+	"github.com/troupe-run/troupe/internal/schedule"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// schedulesMax is how many schedules there may be.
+const schedulesMax = 1000
+
+// readSchedule reads the log of a schedule.
+func (c *lookup) readSchedule(ctx context.Context, id string) (*schedule.State, error) {
+	s, at := &schedule.State{}, schedule.LogOf(id)
+	err := c.cfg.Post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
+		e, err := mailbox.Decode(m.Data)
+		if errors.Is(err, mailbox.ErrForm) {
+			return newerLog(at)
+		}
+		if err != nil {
+			return nil // it has no effect on any node
+		}
+		for _, item := range e.Items {
+			f, ok, err := schedule.Decode(item.Kind, func(into any) error { return mailbox.Unmarshal(item.Body, into) })
+			if ok && err == nil {
+				s.Apply(schedule.Entry{Place: m.Place, At: m.At, Fact: f})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("control: read %s: %w", at, err)
+	}
+	return s, nil
+}
+
+// appendToSchedule appends a fact to the log of a schedule, and reads the log again.
+func (c *lookup) appendToSchedule(ctx context.Context, id string, f schedule.Fact) (*schedule.State, error) {
+	body, err := mailbox.Marshal(f)
+	if err != nil {
+		return nil, fmt.Errorf("control: schedule %s: %w", id, err)
+	}
+	data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: client.NewID(), Kind: f.Kind(), Body: body}}})
+	if err == nil {
+		_, err = mailbox.Put(ctx, c.cfg.Post, schedule.LogOf(id), data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("control: schedule %s: %w", id, err)
+	}
+	return c.readSchedule(ctx, id)
+}
+
+// listScheduleIDs lists the schedules that have a log; some may have been deleted.
+func (c *lookup) listScheduleIDs(ctx context.Context) (ids []string, err error) {
+	logs, err := c.cfg.Post.Addresses(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("control: list schedules: %w", err)
+	}
+	for _, at := range logs {
+		if id, ok := schedule.OfLog(at); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+func scheduleWish(r client.RunRequest) schedule.Wish {
+	return schedule.Wish{At: r.At, Every: r.Every, Zone: r.Zone, Missed: r.Missed, Overlap: r.Overlap, On: r.On, Conversation: r.Conversation}
+}
+
+// createSchedule makes a schedule of a request, after it has checked the request as if its run began now. The request
+// with an id that exists changes nothing.
+func (c *opener) createSchedule(ctx context.Context, r client.RunRequest, w schedule.Wish) (any, error) {
+	if err := c.checkSchedulable(r); err != nil {
+		return nil, err
+	}
+	done, err := c.locks.lockRun(ctx, string(schedule.LogOf(r.RunID)))
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	s, err := c.readSchedule(ctx, r.RunID)
+	if err != nil {
+		return nil, err
+	}
+	if s.Exists() {
+		info := describeSchedule(r.RunID, s)
+		return client.RunAccepted{Schedule: r.RunID, Next: info.Next, Conversation: info.Conversation, Why: "the schedule exists already", Existed: true}, nil
+	}
+	rule, err := schedule.NewRule(w, c.cfg.Now())
+	if bad := (*schedule.Problem)(nil); errors.As(err, &bad) {
+		return nil, &client.Error{Code: client.CodeBad, Text: bad.Text, Hint: bad.Hint}
+	} else if err != nil {
+		return nil, err
+	}
+	id, accepted, err := r.RunID, client.RunAccepted{}, error(nil)
+	if r, accepted, err = c.checkScheduled(ctx, r, rule); err != nil {
+		return nil, err
+	}
+	request, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("control: schedule: %w", err)
+	}
+	if s, err = c.appendToSchedule(ctx, id, schedule.Scheduled{Request: request, Rule: rule}); err != nil {
+		return nil, err
+	}
+	if rule.On != "" {
+		if err := c.cfg.Triggers.Open(ctx, id, rule.On); err != nil {
+			return nil, err
+		}
+	}
+	accepted.RunID, accepted.Schedule, accepted.Conversation = "", id, r.Conversation
+	accepted.Next = describeSchedule(id, s).Next
+	return accepted, nil
+}
+
+// checkSchedulable refuses what a schedule cannot repeat.
+func (c *opener) checkSchedulable(r client.RunRequest) error {
+	if !c.cfg.KeepsSchedules {
+		return &client.Error{Code: client.CodeConflict, Text: "a schedule needs a node that stays, and this one ends with its run", Hint: "start `troupe up`, and schedule the run there"}
+	}
+	if most := schedule.IDBytesMax(names.TokenBytesMax); len(r.RunID) > most {
+		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("the id of a schedule has at most %d bytes", most), Hint: "choose a shorter one, or none"}
+	}
+	for name, is := range map[string]bool{"fork": r.Fork != "", "history": r.History != nil, "attach": len(r.Attach) > 0, "instead": r.Instead != "", "layers": len(r.Layers) > 0, "resume": r.Resume} {
+		if is {
+			return &client.Error{Code: client.CodeBad, Text: name + " is of one run, and a schedule has many", Hint: "leave it out; a directory holds what all runs read"}
+		}
+	}
+	return nil
+}
+
+// checkScheduled builds the run of a schedule as it will be built when it is due, and returns the request to keep. What the
+// user's own command may bring only for the moment counts no more then, so it does not count now.
+func (c *opener) checkScheduled(ctx context.Context, r client.RunRequest, rule schedule.Rule) (client.RunRequest, client.RunAccepted, error) {
+	var none client.RunAccepted
+	ids, err := c.listScheduleIDs(ctx)
+	if err != nil {
+		return r, none, err
+	}
+	if len(ids) >= schedulesMax {
+		return r, none, &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("there are %d schedules already", schedulesMax), Hint: "`troupe schedules delete` ends one"}
+	}
+	if err := c.checkRoom(ctx); err != nil {
+		return r, none, err
+	}
+	asked := r.Conversation
+	if r.Conversation != "" {
+		if r.Conversation, err = c.checkConversation(ctx, r); err != nil {
+			return r, none, err
+		}
+	}
+	r.At, r.Every, r.Zone, r.On, r.Missed, r.Overlap = "", "", "", "", "", ""
+	r.Trace, r.Interactive, r.Caller = "", false, "schedule "+r.RunID
+	tried := r
+	tried.RunID = client.NewID()
+	if rule.On != "" { // the longest message must fit
+		tried.Prompt += quoteMessage(rule.On, tried.RunID, bytes.Repeat([]byte("x"), bus.TriggerBytesMax))
+	}
+	_, accepted, err := c.buildOpened(ctx, tried, asked)
+	if hasCode(err, client.CodeForbidden) {
+		known := *toClientError(err)
+		known.Hint += "; what a schedule names must be below a root of the node: troupe up --root DIR"
+		return r, none, &known
+	}
+	if err != nil {
+		return r, none, err
+	}
+	if rule.On != "" {
+		if err := c.cfg.Triggers.Prepare(ctx); err != nil {
+			return r, none, &client.Error{Code: client.CodeUnavailable, Text: err.Error(), Hint: "an operator makes it with the credential of setup"}
+		}
+	}
+	r.RunID = ""
+	return r, accepted, nil
+}
+
+// listSchedules lists the schedules, or shows one.
+func (c *viewer) listSchedules(ctx context.Context, r schedule.Request) (any, error) {
+	if r.ID != "" {
+		s, err := c.findSchedule(ctx, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		info := describeSchedule(r.ID, s)
+		info.Request = scheduledRequest(s)
+		return []client.ScheduleInfo{info}, nil
+	}
+	ids, err := c.listScheduleIDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := []client.ScheduleInfo{}
+	for _, id := range ids {
+		s, err := c.readSchedule(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if s.Exists() {
+			list = append(list, describeSchedule(id, s))
+		}
+	}
+	slices.SortFunc(list, func(a, b client.ScheduleInfo) int {
+		return cmp.Or(cmp.Compare(cmp.Or(a.Next, "9"), cmp.Or(b.Next, "9")), strings.Compare(a.ID, b.ID))
+	})
+	return list, nil
+}
+
+// findSchedule reads a schedule that must exist.
+func (c *lookup) findSchedule(ctx context.Context, id string) (*schedule.State, error) {
+	missing := &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no schedule %.80q", id), Hint: "`troupe schedules list` shows them"}
+	if names.CheckToken(id) != nil || len(id) > schedule.IDBytesMax(names.TokenBytesMax) {
+		return nil, missing
+	}
+	s, err := c.readSchedule(ctx, id)
+	if err == nil && !s.Exists() {
+		return nil, missing
+	}
+	return s, err
+}
+
+func scheduledRequest(s *schedule.State) *client.RunRequest {
+	var r client.RunRequest
+	if err := json.Unmarshal(s.Request, &r); err != nil {
+		return nil // only another program wrote it
+	}
+	return &r
+}
+
+func formatMS(ms int64) string {
+	if ms == 0 {
+		return ""
+	}
+	return time.UnixMilli(ms).UTC().Format(time.RFC3339)
+}
+
+func describeSchedule(id string, s *schedule.State) client.ScheduleInfo {
+	info := client.ScheduleInfo{ID: id, Zone: s.Rule.Zone, Missed: s.Rule.Missed, Overlap: s.Rule.Overlap, On: s.Rule.On, Created: formatMS(s.CreatedMS), LastRun: s.LastRun,
+		LastDue: formatMS(s.LastRunMS), Fired: s.Fired, MissedCount: s.Missed, Refused: s.Refused, Error: s.Error, Every: s.Rule.Cron}
+	if s.Rule.EveryMS > 0 {
+		info.Every = (time.Duration(s.Rule.EveryMS) * time.Millisecond).String()
+	}
+	if s.Rule.On == "" && s.Rule.Cron == "" {
+		info.At = formatMS(s.Rule.StartMS)
+	}
+	if s.Rule.Conversation {
+		info.Overlap = ""
+	}
+	if next, ok := s.Rule.Next(s.LastMS); ok {
+		info.Next = formatMS(next)
+	}
+	if s.Pending != 0 {
+		info.Next = formatMS(s.Pending)
+	}
+	if r := scheduledRequest(s); r != nil {
+		info.Title, info.Conversation = shortTitle(r.Prompt), r.Conversation
+	}
+	return info
+}
+
+// deleteSchedule ends a schedule.
+func (c *remover) deleteSchedule(ctx context.Context, id string) (any, error) {
+	s, err := c.findSchedule(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	isTrigger := s.Rule.On != ""
+	if s, err = c.appendToSchedule(ctx, id, schedule.Ended{}); err != nil {
+		return nil, err
+	}
+	if isTrigger {
+		if err := c.cfg.Triggers.Close(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	return struct{}{}, c.purgeSchedule(ctx, id, s.Deleted)
+}
+
+// purgeSchedule removes the entries of a schedule before a place.
+func (c *lookup) purgeSchedule(ctx context.Context, id string, before uint64) error {
+	if before == 0 {
+		return nil
+	}
+	if err := c.cfg.Post.Purge(ctx, schedule.LogOf(id), before); err != nil {
+		return fmt.Errorf("control: schedule %s: %w", id, err)
+	}
+	return nil
+}
+
+// isAtWork reports whether a run has not ended.
+func (c *lookup) isAtWork(ctx context.Context, run string) (bool, error) {
+	st, err := c.standingOf(ctx, run)
+	return st.Phase == lane.Unbegun || st.Phase == lane.Live, err
+}

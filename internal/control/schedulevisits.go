@@ -1,0 +1,221 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/schedule"
+)
+
+const (
+	// scheduleLookMax is the longest time between two looks at the clock: a machine that slept is late by no more.
+	scheduleLookMax = 15 * time.Second
+	// scheduleTimeout bounds one look at a schedule.
+	scheduleTimeout = 30 * time.Second
+	// scheduleStepsMax bounds what one look does.
+	scheduleStepsMax = 50
+)
+
+// scheduleVisits are the schedules that this node looks after, each by one goroutine.
+type scheduleVisits struct {
+	mu   sync.Mutex
+	open map[string]chan struct{}
+}
+
+// ScheduleKnown looks after a schedule from now on, or looks at it at once: its log has a new entry, or this node holds
+// the log now. It must not block.
+func (c *Control) ScheduleKnown(id string) {
+	if !c.cfg.KeepsSchedules {
+		return
+	}
+	v := &c.schedules
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	wake, there := v.open[id]
+	if there {
+		select {
+		case wake <- struct{}{}:
+		default: // a signal waits already
+		}
+		return
+	}
+	if v.open == nil {
+		v.open = map[string]chan struct{}{}
+	}
+	wake = make(chan struct{}, 1)
+	v.open[id] = wake
+	c.startRequest(func() { c.visitSchedule(id, wake) })
+}
+
+// endVisit forgets a schedule, unless it was called for again.
+func (v *scheduleVisits) endVisit(id string, wake chan struct{}) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	select {
+	case <-wake:
+		return false
+	default:
+		delete(v.open, id)
+		return true
+	}
+}
+
+func (c *Control) visitSchedule(id string, wake chan struct{}) {
+	for pause := laneRetryMin; ; {
+		if c.cfg.HoldsLog != nil && !c.cfg.HoldsLog(schedule.LogOf(id)) { // the node that holds it looks after it
+			if c.schedules.endVisit(id, wake) {
+				return
+			}
+			continue
+		}
+		wait, more, err := c.LookAtSchedule(id)
+		switch {
+		case err != nil && c.ctx.Err() == nil:
+			if !bus.IsUnavailable(err) && !errors.Is(err, context.DeadlineExceeded) && !bus.IsFull(err) {
+				c.cfg.Logger.Warn("a schedule does not go on; retrying", "schedule", id, "error", err)
+			}
+			wait, pause = pause, min(2*pause, laneRetryMax)
+		case !more:
+			if c.schedules.endVisit(id, wake) {
+				return
+			}
+			continue
+		default:
+			pause = laneRetryMin
+		}
+		select {
+		case <-time.After(min(wait, scheduleLookMax)):
+		case <-wake:
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// LookAtSchedule does what is to be done about a schedule. wait is when it must be looked at again; more is false if
+// nothing is due any more. Several nodes may do it at once.
+func (c *Control) LookAtSchedule(id string) (wait time.Duration, more bool, err error) {
+	ctx, cancel := context.WithTimeout(c.ctx, scheduleTimeout)
+	defer cancel()
+	for range scheduleStepsMax {
+		s, err := c.runs.readSchedule(ctx, id)
+		if err != nil {
+			return 0, true, err
+		}
+		act, err := s.Next(id, c.cfg.Now().UnixMilli(), func(run string) (bool, error) { return c.runs.isAtWork(ctx, run) })
+		if err != nil {
+			return 0, true, err
+		}
+		switch act := act.(type) {
+		case schedule.Append:
+			wait, err = c.decideDue(ctx, id, act.Fact)
+			if err != nil || wait > 0 {
+				return wait, true, err
+			}
+		case schedule.Open:
+			if err := c.openDue(ctx, id, s, act); err != nil {
+				return 0, true, err
+			}
+		case schedule.Wait:
+			return max(time.UnixMilli(act.UntilMS).Sub(c.cfg.Now()), time.Millisecond), true, nil
+		case schedule.Listen:
+			wait, err := c.takeMessage(ctx, id, s)
+			return wait, true, err
+		case schedule.Rest:
+			if s.Exists() {
+				return 0, false, nil
+			}
+			return 0, false, c.runs.purgeSchedule(ctx, id, s.Deleted)
+		}
+	}
+	return laneRetryMin, true, nil
+}
+
+// decideDue appends a decision. wait is how much too early it was by the clock of the log.
+func (c *Control) decideDue(ctx context.Context, id string, f schedule.Due) (wait time.Duration, err error) {
+	s, err := c.runs.appendToSchedule(ctx, id, f)
+	if err != nil {
+		return 0, err
+	}
+	if early := s.EarlyMS(f); early > 0 {
+		return time.Duration(early) * time.Millisecond, nil
+	}
+	if f.Why != "" && s.LastMS == f.DueMS {
+		c.publishMissed(id, f.DueMS, event.ScheduleMissed{Why: f.Why, Missed: f.Missed + 1})
+	}
+	return 0, nil
+}
+
+// openDue opens the run of a due time, and appends that it did. Two nodes that do the same open one run.
+func (c *Control) openDue(ctx context.Context, id string, s *schedule.State, act schedule.Open) error {
+	refused, err := c.openScheduled(ctx, s, act.Run, "")
+	if err != nil {
+		return err
+	}
+	if refused != nil {
+		s, err = c.runs.appendToSchedule(ctx, id, schedule.NewRefused(act.DueMS, "", refused.Text))
+		c.publishMissed(id, act.DueMS, event.ScheduleMissed{Why: schedule.WhyRefused, Missed: 1, Detail: refused.Text})
+	} else {
+		s, err = c.runs.appendToSchedule(ctx, id, schedule.Fired{DueMS: act.DueMS, Run: act.Run})
+		c.publishFired(id, event.ScheduleFired{RunID: act.Run, Due: formatMS(act.DueMS), Missed: act.Missed})
+	}
+	if err != nil {
+		return err
+	}
+	return c.condenseSchedule(ctx, id, s)
+}
+
+// condenseSchedule keeps the log of a schedule short.
+func (c *Control) condenseSchedule(ctx context.Context, id string, s *schedule.State) error {
+	f, long := s.Condense()
+	if !long {
+		return nil
+	}
+	s, err := c.runs.appendToSchedule(ctx, id, f)
+	if err != nil {
+		return err
+	}
+	return c.runs.purgeSchedule(ctx, id, s.Condensed)
+}
+
+// openScheduled opens a run of a schedule, with a text below its prompt. refused says why it can never be opened; err is
+// for what may go by.
+func (c *Control) openScheduled(ctx context.Context, s *schedule.State, run, text string) (refused *client.Error, err error) {
+	r := scheduledRequest(s)
+	if r == nil {
+		return &client.Error{Code: client.CodeBad, Text: "the request of the schedule does not decode"}, nil
+	}
+	r.RunID, r.Prompt = run, r.Prompt+text
+	_, err = c.callRecovered(ctx, "schedule", func(ctx context.Context, _ []byte) (any, error) { return c.runs.openRun(ctx, *r) }, nil)
+	if err == nil || isGone(err) { // it was opened before, and deleted since
+		return nil, nil
+	}
+	known := c.newRefusal("run", err)
+	if known.Code >= client.CodeInternal || known.Code == client.CodeLimit {
+		return nil, err
+	}
+	return known, nil
+}
+
+func (c *Control) publishFired(id string, f event.ScheduleFired) {
+	f.Schedule = id
+	c.publishScheduled(event.KindScheduleFired, id+"."+f.RunID, f)
+}
+
+func (c *Control) publishMissed(id string, due int64, f event.ScheduleMissed) {
+	f.Schedule, f.Due = id, formatMS(due)
+	c.publishScheduled(event.KindScheduleMissed, fmt.Sprintf("%s.%d", id, due), f)
+}
+
+// publishScheduled publishes an event of a schedule. Two nodes that do the same give it the same id.
+func (c *Control) publishScheduled(kind event.Kind, what string, data any) {
+	c.cfg.Publish(event.Published{V: 1, ID: fmt.Sprintf("%s#%s.%s", ClusterRun, what, kind), TS: event.FormatStamp(c.cfg.Now().UnixMilli()), Run: ClusterRun,
+		Agent: strings.ToLower(c.cfg.Name), Node: c.cfg.Name, Kind: kind, Data: data})
+}
