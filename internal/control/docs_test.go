@@ -11,6 +11,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/schedule"
 )
 
 func readDocument(t *testing.T, name string) string {
@@ -107,7 +108,7 @@ var requests = map[string]any{
 	"export": &client.ExportRequest{}, "recall": &client.RecallRequest{}, "attach": &client.AttachRequest{},
 	"delete": &client.DeleteRequest{}, "prune": &client.PruneRequest{},
 	"logs": &client.LogsRequest{}, "blob": &client.BlobRequest{}, "restore": &client.RestoreRequest{},
-	"conversations": &client.ConversationsRequest{}, "lane": &client.LaneRequest{},
+	"conversations": &client.ConversationsRequest{}, "lane": &client.LaneRequest{}, "schedules": &schedule.Request{},
 	"context": &client.ContextRequest{}, "nodes": &NodesRequest{}, "drain": &client.DrainRequest{},
 }
 

@@ -16,7 +16,7 @@ var namesInEvents = strings.Fields(`
 	activation after agent always approved_by by call caller child children class conversation_id decision differs digest
 	ended error from guardrails hook hooks how id level model name node of other owner parent path phase point
 	pool purpose query reason ref remedy root rule run run_id sections severity skill stage stop stop_reason
-	subtype text tier to tool tools_added tools_removed trace transition type what whose why
+	subtype text tier to tool tools_added tools_removed trace transition type what whose why due schedule_id
 `)
 
 const written = "what was said"

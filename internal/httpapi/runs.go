@@ -63,7 +63,11 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request) {
 		refuseError(w, err)
 		return
 	}
-	w.Header().Set("Location", "/api/v1/runs/"+url.PathEscape(accepted.RunID))
+	location := "/api/v1/runs/" + url.PathEscape(accepted.RunID)
+	if accepted.Schedule != "" {
+		location = "/api/v1/schedules/" + url.PathEscape(accepted.Schedule)
+	}
+	w.Header().Set("Location", location)
 	code := http.StatusCreated
 	if accepted.Existed {
 		code = http.StatusOK

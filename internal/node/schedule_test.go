@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -322,4 +323,26 @@ func TestAttackSchedules(t *testing.T) {
 	if _, err := leaves.Run(testContext(t), client.RunRequest{RunID: client.NewID(), Prompt: "hello", At: "+1h"}); !isCode(err, client.CodeConflict) {
 		t.Errorf("a node that ends with its run keeps a schedule: %v", err)
 	}
+}
+
+// A schedule is made, shown and deleted over HTTP.
+func TestSchedulesOverHTTP(t *testing.T) {
+	t.Parallel()
+	_, web := startWeb(t, stays)
+	var accepted client.RunAccepted
+	body := `{"run_id":"nightly","prompt":"hello","model":"` + writeScript(t, echo) + `","every":"0 3 * * *","zone":"Europe/Berlin"}`
+	web.post("/api/v1/runs", body, http.StatusCreated, &accepted)
+	if accepted.Schedule != "nightly" || accepted.Next == "" {
+		t.Errorf("it was accepted as %+v", accepted)
+	}
+	var list []client.ScheduleInfo
+	if web.get("/api/v1/schedules", http.StatusOK, &list); len(list) != 1 || list[0].Every != "0 3 * * *" {
+		t.Errorf("the list is %+v", list)
+	}
+	var info client.ScheduleInfo
+	if web.get("/api/v1/schedules/nightly", http.StatusOK, &info); info.Request == nil || info.Request.Prompt != "hello" {
+		t.Errorf("it is shown as %+v", info)
+	}
+	web.expect(web.request("DELETE", "/api/v1/schedules/nightly", ""), http.StatusNoContent, nil)
+	web.get("/api/v1/schedules/nightly", http.StatusNotFound, nil)
 }
