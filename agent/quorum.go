@@ -30,6 +30,9 @@ func (q Park) isApproval(f Answered) bool { return q.Approvals > 1 && f.Decision
 
 // isSecond reports whether an approval is that of another person than the first one.
 func (q Park) isSecond(f Answered) bool {
+	if !permission.IsNamed(f.By) { //mutant:unnamed-approval-counts
+		return false
+	}
 	return q.ApprovedBy != "" && !permission.IsSamePerson(q.ApprovedBy, f.By) //mutant:one-person-approves-twice
 }
 
