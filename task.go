@@ -35,9 +35,13 @@ type Task struct {
 	MaxTurns                                      int
 	MaxTokens, MaxToolCalls                       int64
 	MaxDepth, MaxChildren, MaxMessages, MaxAgents int
-	client.AgentLimits                                  // of each agent
-	ToolRetries                                   int   // of a call after a temporary failure
-	UseTokens                                     int64 // output tokens for the root agent to use up
+	// MaxBacklog is how many tasks the shared backlog may ever have, and BacklogLease how long a claim of one lasts after
+	// the last message of the agent that has it.
+	MaxBacklog         int
+	BacklogLease       time.Duration
+	client.AgentLimits       // of each agent
+	ToolRetries        int   // of a call after a temporary failure
+	UseTokens          int64 // output tokens for the root agent to use up
 	// MaxBudgetUSD is the limit in US dollars. It is counted in billionths of a dollar; parts of one are cut off, and less
 	// than one is refused.
 	MaxBudgetUSD float64
@@ -102,6 +106,7 @@ func (t *Task) request() *client.RunRequest {
 		Model: t.Model, Fallback: t.Fallback, Guardrails: t.Guardrails, Temperature: t.Temperature, Effort: t.Effort,
 		MaxTurns: t.MaxTurns, MaxTokens: t.MaxTokens, MaxBudgetUSD: t.MaxBudgetUSD, MaxToolCalls: t.MaxToolCalls,
 		MaxDepth: t.MaxDepth, MaxChildren: t.MaxChildren, MaxMessages: t.MaxMessages, MaxAgents: t.MaxAgents,
+		MaxBacklog: t.MaxBacklog, BacklogLease: milliseconds(t.BacklogLease),
 		AgentLimits: t.AgentLimits, ToolRetries: t.ToolRetries, UseTokens: t.UseTokens,
 		AllowUnpriced: t.AllowUnpriced, AllowUnbounded: t.AllowUnbounded,
 		TimeoutMS: milliseconds(t.Timeout), QuestionTimeout: milliseconds(t.QuestionTimeout), ParkTimeout: milliseconds(t.ParkTimeout),

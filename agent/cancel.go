@@ -61,12 +61,20 @@ func cancelCalls(s State) (State, []Effect) {
 		case c.Stage == Running && s.Cancel.Now && c.isDelegation():
 			s = s.withCall(i, c.fail("canceled while the child was running"))
 		case c.Stage == Running && s.Cancel.Now && c.Sends:
-			s = s.withCall(i, c.fail("canceled before it was known whether the message was taken"))
+			s = s.withCall(i, c.fail(c.notKnownText()))
 		case c.Stage == Running && s.Cancel.Now:
 			fx = append(fx, AbortTool{Call: c.ID})
 		}
 	}
 	return prependEffects(fx)(advanceCalls(s))
+}
+
+// notKnownText is the result of a call whose answer of the supervisor is not awaited any more.
+func (c Call) notKnownText() string {
+	if isBacklogTool(c.Name) {
+		return "canceled before the backlog answered"
+	}
+	return "canceled before it was known whether the message was taken"
 }
 
 // answerOpenCalls answers every call that has no result yet.

@@ -88,7 +88,7 @@ func (c *toolRules) isJournal(name string) bool {
 func (c *toolRules) onlyConfirms(call model.ToolCall) bool {
 	var args delegateArgs
 	decodeArgs(call.Args, &args)
-	return call.Name == sendTool || call.Name == delegateTool && args.Background
+	return call.Name == sendTool || isBacklogTool(call.Name) || call.Name == delegateTool && args.Background
 }
 
 // validateCall checks one call before the loop acts on it. It returns a call that must
@@ -119,7 +119,7 @@ func validateCall(s State, t model.ToolCall, index int) Call {
 		if c.Class = model.Effect; !s.mayAskPeople() { //mutant:ask-needs-a-person
 			return c.fail(nobodyToAsk)
 		}
-	case sendTool:
+	case sendTool, backlogList, backlogPost, backlogClaim, backlogDone, backlogReturn:
 		c.Sends, c.Class = true, model.Read
 	case declareTool:
 		c.Declares = s.tools.declares
@@ -160,6 +160,8 @@ func (c *toolRules) argumentError(tool, args string) (what, so string) {
 		if c.declares {
 			return declareError(args), "nothing was declared"
 		}
+	case backlogList, backlogPost, backlogClaim, backlogDone, backlogReturn:
+		return backlogCall("", tool, args).Problem(), "the backlog is unchanged"
 	}
 	return "", ""
 }

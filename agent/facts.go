@@ -308,7 +308,7 @@ func decodeMessageAs[T SupervisorMessage](body func(any) error) (SupervisorMessa
 }
 
 var supervisorMessages = map[string]func(func(any) error) (SupervisorMessage, error){
-	"reserve": decodeMessageAs[Reserve], "settle": decodeMessageAs[Settle], "return_allowance": decodeMessageAs[ReturnAllowance], "delegate": decodeMessageAs[Delegate], "propose_stop": decodeMessageAs[ProposeStop], "send": decodeMessageAs[Send],
+	"reserve": decodeMessageAs[Reserve], "settle": decodeMessageAs[Settle], "return_allowance": decodeMessageAs[ReturnAllowance], "delegate": decodeMessageAs[Delegate], "propose_stop": decodeMessageAs[ProposeStop], "send": decodeMessageAs[Send], "backlog": decodeMessageAs[Backlog],
 	"steered": decodeMessageAs[Steered], "messaged": decodeMessageAs[Messaged], "park": decodeMessageAs[Park], "allow_rule": decodeMessageAs[AllowRule], "unpark": decodeMessageAs[Unpark], "finish": decodeMessageAs[Finish], "back": decodeMessageAs[ReportLog], "vouch": decodeMessageAs[VerifyLog], "status": decodeMessageAs[Status],
 }
 

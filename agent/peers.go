@@ -121,8 +121,11 @@ func messageError(args string) string {
 	return ""
 }
 
-// message is the message that a call sends.
-func (c Call) message() Send {
+// message is the message that a call sends to the supervisor.
+func (c Call) message() Effect {
+	if isBacklogTool(c.Name) {
+		return backlogCall(c.ID, c.Name, c.Args)
+	}
 	var a sendArgs
 	decodeArgs(c.Args, &a)
 	return Send{Call: c.ID, To: strings.TrimSpace(a.To), Text: a.Text}

@@ -183,6 +183,8 @@ func printEffect(fx agent.Effect) string {
 		return fmt.Sprintf("delegate %s child=%s agent=%q task=%q", e.Call, e.Child, e.Name, e.Goal) + printHandoff(e) + printHistory(e) + sentOff(e)
 	case agent.Steered, agent.Messaged:
 		return printPassedOn(e)
+	case agent.Backlog:
+		return printBacklog(e)
 	case agent.Send:
 		return fmt.Sprintf("send %s to=%q %q", e.Call, e.To, e.Text)
 	case agent.ProposeStop:
@@ -476,6 +478,9 @@ func toolSchema(name string) string {
 	}
 	if name == "declare_failure" {
 		return agent.DeclareSpec().Schema
+	}
+	if i := slices.IndexFunc(agent.BacklogTools(), func(t model.ToolSpec) bool { return t.Name == name }); i >= 0 {
+		return agent.BacklogTools()[i].Schema
 	}
 	if name == "ask_human" {
 		return agent.AskSpec().Schema

@@ -143,7 +143,7 @@ type Call struct {
 	model.ToolCall
 	Class      model.Class
 	Child      spec.ID // set: a delegate, and the child's id
-	Sends      bool    // a message to another agent
+	Sends      bool    // a message to the supervisor, which answers: for another agent, or about the backlog
 	Stage      Stage
 	Attempt    int
 	Activation string // the activation that began it

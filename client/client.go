@@ -282,3 +282,10 @@ func dropSubscription(sub *nats.Subscription) {
 	// If the connection is already closed, its subscriptions are gone, too.
 	_ = sub.Unsubscribe()
 }
+
+// DrainRequest asks all nodes of a name to hand off the shards that they hold and acquire no
+// more, or, with Undo, to be ordinary nodes again.
+type DrainRequest struct {
+	Node string `json:"node"`
+	Undo bool   `json:"undo,omitempty"`
+}

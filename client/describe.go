@@ -39,6 +39,8 @@ type Description struct {
 	// AgentsLeftOut is how many agents the list leaves out because it would be larger than a message may be.
 	AgentsLeftOut int        `json:"agents_left_out,omitempty"`
 	Budget        BudgetInfo `json:"budget"`
+	// Backlog counts the tasks of the shared backlog by their state; nil if there are none.
+	Backlog map[string]int `json:"backlog,omitempty"`
 	// Journal is the run journal of the root agent, as JSON; nil if it kept none.
 	Journal json.RawMessage `json:"journal,omitempty"`
 }

@@ -38,6 +38,8 @@ type RunRequest struct {
 	MaxChildren  int     `json:"max_children,omitempty"`
 	MaxMessages  int     `json:"max_messages,omitempty"`
 	MaxAgents    int     `json:"max_agents,omitempty"`
+	MaxBacklog   int     `json:"max_backlog,omitempty"`      // tasks that the shared backlog may ever have
+	BacklogLease int64   `json:"backlog_lease_ms,omitempty"` // how long a claim of one lasts after the last message of its agent
 	AgentLimits
 	TimeoutMS       int64    `json:"timeout_ms,omitempty"`
 	Temperature     *float64 `json:"temperature,omitempty"`
@@ -390,11 +392,4 @@ func (n NodeInfo) Held() (sum int) {
 		sum += len(shards)
 	}
 	return sum
-}
-
-// DrainRequest asks all nodes of a name to hand off the shards that they hold and acquire no
-// more, or, with Undo, to be ordinary nodes again.
-type DrainRequest struct {
-	Node string `json:"node"`
-	Undo bool   `json:"undo,omitempty"`
 }

@@ -50,7 +50,7 @@ func stepQueued(s State, e Input) (State, []Effect) {
 		}
 	case agent.Released:
 		s.Released = true
-	case agent.Reserve, agent.Settle, agent.ReturnAllowance, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park, agent.VerifyLog, agent.ReportLog, agent.Finish, agent.Status, agent.Unpark, agent.Steered, agent.Messaged:
+	case agent.Reserve, agent.Settle, agent.ReturnAllowance, agent.Delegate, agent.Send, agent.Backlog, agent.ProposeStop, agent.Park, agent.VerifyLog, agent.ReportLog, agent.Finish, agent.Status, agent.Unpark, agent.Steered, agent.Messaged:
 		detail := "an agent sent a message before the run began"
 		next, fx := s.endEmptyRun(spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: detail})
 		return next, append(endUnknown(e.From, detail), fx...)

@@ -142,6 +142,7 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	parent.Children++
 	if f.HandsOff {
 		parent.HandedTo = m.ID
+		s = releaseTasks(s, parent, "its agent has handed off")
 	}
 	s, fx := startMember(noteCutTools(s, parent, def, m.Rights).put(parent), m, t, agent.Recalled{Messages: f.Past, Journal: f.Journal, Obstacles: f.Obstacles}) //mutant:answer-before-the-end
 	switch {
@@ -296,6 +297,7 @@ func endMember(s State, m Member) (State, []Effect) {
 	}
 	m.Done = true
 	s.Live--
+	s = releaseTasks(s, m, "its agent has ended") //mutant:tasks-kept-by-the-ended
 	if s.Cancel != nil {
 		s.Stopped++
 	}
@@ -323,30 +325,6 @@ func endMember(s State, m Member) (State, []Effect) {
 	}
 	s, more := s.drainQueue()
 	return s, append(fx, more...)
-}
-
-// childAnswer is a child's result as its parent reads it. A partial result says so.
-func childAnswer(m Member) agent.Returned {
-	r := agent.Returned{Call: m.Call, Text: m.Outcome.Text, WorkedMS: m.WorkedMS}
-	if m.Handoffs > 0 {
-		r.Outcome = &m.Outcome
-	}
-	if m.Outcome.Partial {
-		r.Text = fmt.Sprintf("[stopped early: %s — this result is partial]", m.Outcome.Reason)
-		for _, text := range []string{m.Outcome.Detail, m.Outcome.Text} {
-			if text != "" {
-				r.Text += "\n" + text
-			}
-		}
-		r.Error = m.Outcome.Text == ""
-		switch m.Outcome.Reason {
-		case spec.MaxTurns, spec.MaxToolCalls, spec.TokenBudget, spec.CostBudget, spec.Timeout, spec.Vetoed,
-			spec.MaxOutputTokens, spec.DiminishingReturns:
-		default:
-			r.Error = true
-		}
-	}
-	return r
 }
 
 // handleReportLog takes what a member's log says of the member: that it ended, is damaged, or lacks messages.
@@ -381,7 +359,10 @@ func handleReportLog(s State, from spec.ID, f agent.ReportLog) (State, []Effect)
 func handleResumed(s State, f agent.Resumed) (State, []Effect) {
 	orderly := s.Released || s.Activation == ""
 	s.Activation = f.Activation
-	s.Released = false
+	if !s.rested { // no process had the run in between, so no agent could renew its lease
+		s.backlog.since = s.Now
+	}
+	s.Released, s.rested = false, false
 	var fx []Effect
 	if f.Damaged != "" && s.Phase != Over {
 		return s.haltRun(f.Damaged)

@@ -69,3 +69,27 @@ func childReport(m Member) agent.Fact {
 	}
 	return agent.Messaged{From: m.ID, Name: m.Name, Call: m.Call, Text: r.Text, Error: r.Error, WorkedMS: r.WorkedMS}
 }
+
+// childAnswer is a child's result as its parent reads it. A partial result says so.
+func childAnswer(m Member) agent.Returned {
+	r := agent.Returned{Call: m.Call, Text: m.Outcome.Text, WorkedMS: m.WorkedMS}
+	if m.Handoffs > 0 {
+		r.Outcome = &m.Outcome
+	}
+	if m.Outcome.Partial {
+		r.Text = fmt.Sprintf("[stopped early: %s — this result is partial]", m.Outcome.Reason)
+		for _, text := range []string{m.Outcome.Detail, m.Outcome.Text} {
+			if text != "" {
+				r.Text += "\n" + text
+			}
+		}
+		r.Error = m.Outcome.Text == ""
+		switch m.Outcome.Reason {
+		case spec.MaxTurns, spec.MaxToolCalls, spec.TokenBudget, spec.CostBudget, spec.Timeout, spec.Vetoed,
+			spec.MaxOutputTokens, spec.DiminishingReturns:
+		default:
+			r.Error = true
+		}
+	}
+	return r
+}

@@ -178,6 +178,9 @@ type State struct {
 	before      modelsBefore
 	others      OthersUse // that are not in this run
 
+	backlog backlog
+	rested  bool // the activation before ended because there was nothing to do
+
 	Inquiry memberInquiry
 	members roster
 	queue   reservationQueue
@@ -236,6 +239,7 @@ type Member struct {
 	Outcome         spec.Outcome
 	queueKey        uint64 // key in the queue, 0: none
 	askedMS         int64  // the stamp of that entry
+	heardMS         int64  // of its newest message but answers about its own log
 	asked           uint64 // the entry that holds Query
 	// hooks are those of its task, and binding those of them that bind its children.
 	hooks, binding []spec.Hook

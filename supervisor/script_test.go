@@ -56,6 +56,8 @@ func (p *scriptPlayer) playLine(t *testing.T, d *datadriven.TestData) string {
 		return ""
 	case "members":
 		return printMembers(p.state)
+	case "tasks":
+		return printBacklog(p.state)
 	case "result":
 		return printResult(p.state.Result())
 	case "report":
@@ -317,6 +319,8 @@ func parseFact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "delegate":
 		return agent.Delegate{Call: argValue(t, d, "call"), Child: spec.ID(argValue(t, d, "from") + "-" + argValue(t, d, "call")), Name: argValue(t, d, "agent"), Goal: d.Input, Past: pastMessages(t, d),
 			HandsOff: d.HasArg("handoff"), Require: parseRequire(t, d), Journal: argValue(t, d, "journal"), Background: d.HasArg("background"), Schema: strings.Trim(argValue(t, d, "schema"), "'"), SoftMS: int64(argNumber(t, d, "soft-ms", 0)), HardMS: int64(argNumber(t, d, "hard-ms", 0))}
+	case "backlog":
+		return parseBacklog(t, d)
 	case "send":
 		return agent.Send{Call: argValue(t, d, "call"), To: argValue(t, d, "to"), Text: d.Input}
 	case "steered", "messaged":
@@ -353,7 +357,7 @@ func parseCommand(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "status":
 		return agent.Status{Ordinal: argNumber(t, d, "messages", 0)}
 	case "released":
-		return agent.Released{}
+		return agent.Released{Rests: d.HasArg("rests")}
 	case "verify-log":
 		return agent.VerifyLog{Activation: "b", Reservation: argNumber(t, d, "reservation", 0)}
 	case "canceled":
@@ -470,7 +474,7 @@ func parseLimits(t *testing.T, d *datadriven.TestData) spec.RunLimits {
 	t.Helper()
 	return spec.RunLimits{Tokens: int64(argNumber(t, d, "tokens", 0)), Nano: int64(argNumber(t, d, "nano", 0)), Calls: int64(argNumber(t, d, "calls", 0)),
 		Depth: argNumber(t, d, "depth", 0), Children: argNumber(t, d, "children", 0), Agents: argNumber(t, d, "agents", 0),
-		Messages: argNumber(t, d, "messages", 0)}
+		Messages: argNumber(t, d, "messages", 0), Backlog: argNumber(t, d, "backlog", 0), LeaseMS: int64(argNumber(t, d, "lease-ms", 0))}
 }
 
 // parsePrice is price=IN/OUT in billionths of a dollar; without it it is unknown.

@@ -87,7 +87,7 @@ func handleStatus(s State, from spec.ID) (State, []Effect) {
 // awaitsAnswer reports whether an event is a message whose sender waits for an answer.
 func (e Input) awaitsAnswer() bool {
 	switch f := e.Fact.(type) {
-	case agent.Reserve, agent.Delegate, agent.Send, agent.ProposeStop, agent.VerifyLog, agent.Park, agent.Status:
+	case agent.Reserve, agent.Delegate, agent.Send, agent.Backlog, agent.ProposeStop, agent.VerifyLog, agent.Park, agent.Status:
 		return e.From != ""
 	case agent.ReportLog:
 		return e.From != "" && f.Ended == nil && f.Damaged == ""
@@ -104,7 +104,7 @@ func (s State) countReceived(e Input) State {
 	switch e.Fact.(type) {
 	case agent.Status, agent.ReportLog: // a question wakes passivated members: their return is no news
 	default:
-		s.Inquiry.LastMessage = s.Now
+		s.Inquiry.LastMessage, m.heardMS = s.Now, s.Now //mutant:leases-not-renewed
 	}
 	m.Received++
 	return s.put(m)

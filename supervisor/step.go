@@ -71,6 +71,8 @@ func Decode(kind string, body func(into any) error) (f Fact, ok bool, err error)
 		f, err = decodeAs[LimitSet](body)
 	case ContextSet{}.Kind():
 		f, err = decodeAs[ContextSet](body)
+	case BacklogSet{}.Kind():
+		f, err = decodeAs[BacklogSet](body)
 	case "others_use":
 		f, err = decodeAs[OthersUse](body)
 	case "given_up":
@@ -171,6 +173,8 @@ func stepInput(s State, e Input) (State, []Effect) {
 		return delegateTask(s, e.From, f)
 	case agent.Send:
 		return deliverMessage(s, e.From, f)
+	case agent.Backlog:
+		return handleBacklog(s, e.From, f)
 	case agent.Steered, agent.Messaged:
 		return passOn(s, e.From, f.(agent.Fact))
 	case agent.ProposeStop:
@@ -207,6 +211,8 @@ func stepOther(s State, fact Fact) (State, []Effect) {
 		return applyModel(s, f), nil
 	case ContextSet:
 		return applyContext(s, f)
+	case BacklogSet:
+		return applyBacklog(s, f), nil
 	case OthersUse:
 		return applyOthers(s, f) //mutant:others-use-ignored
 	case GivenUp:
@@ -216,7 +222,7 @@ func stepOther(s State, fact Fact) (State, []Effect) {
 	case agent.Resumed:
 		return handleResumed(s, f)
 	case agent.Released:
-		return noteRelease(s), nil
+		return noteRelease(s, f), nil
 	case agent.Checkpoint, agent.Closed, LaneStarted:
 		return s, nil
 	default:
@@ -225,8 +231,8 @@ func stepOther(s State, fact Fact) (State, []Effect) {
 }
 
 // noteRelease notes that the activation ended in order.
-func noteRelease(s State) State {
-	s.Released = true
+func noteRelease(s State, f agent.Released) State {
+	s.Released, s.rested = true, f.Rests
 	return s
 }
 
@@ -252,7 +258,7 @@ func stepUnopened(s State, e Input) (State, []Effect) {
 			s.Began = s.Now
 			return s.endEmptyRun(spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: f.Damaged})
 		}
-	case agent.Reserve, agent.Settle, agent.ReturnAllowance, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park, agent.VerifyLog, agent.ReportLog, agent.Finish, agent.Status, agent.Unpark, agent.AllowRule, agent.Steered, agent.Messaged:
+	case agent.Reserve, agent.Settle, agent.ReturnAllowance, agent.Delegate, agent.Send, agent.Backlog, agent.ProposeStop, agent.Park, agent.VerifyLog, agent.ReportLog, agent.Finish, agent.Status, agent.Unpark, agent.AllowRule, agent.Steered, agent.Messaged:
 		// There are no agents before Opened: the log has lost its head.
 		s.Began = s.Now
 		detail := "an agent sent a message before the run was opened"

@@ -46,6 +46,9 @@ func WithoutContent(data any) any {
 	case Stop:
 		d.Why = ""
 		return d
+	case BacklogTask:
+		d.Title, d.Text, d.Result, d.Why = "", "", "", ""
+		return d
 	case JournalUpdated:
 		d.Digest = ""
 		return d

@@ -3,6 +3,8 @@
 // a node for the rest. The kinds and the JSON of the data are a public interface.
 package event
 
+import "maps"
+
 // Kind is the word of an event in its document, and in the subject on which it is
 // published. It is an alias, so that a document that was read needs no conversion.
 type Kind = string
@@ -72,6 +74,15 @@ const (
 	KindToolValidated        Kind = "tool.validated"
 )
 
+// Kinds of events about the backlog that the agents of a run share.
+const (
+	KindBacklogClaimed  Kind = "backlog.claimed"
+	KindBacklogDone     Kind = "backlog.done"
+	KindBacklogDropped  Kind = "backlog.dropped"
+	KindBacklogPosted   Kind = "backlog.posted"
+	KindBacklogReturned Kind = "backlog.returned"
+)
+
 // Kinds of events about hooks.
 const (
 	KindGuardrailEscalated Kind = "guardrail.escalated"
@@ -129,73 +140,78 @@ const (
 
 // RunKinds are the kinds of events of a run, each with the zero value of its data:
 // the schemas of events are generated from them.
-func RunKinds() map[Kind]any {
-	return map[Kind]any{
-		KindAgentFinished:          AgentFinished{},
-		KindAgentHandedOff:         AgentHandedOff{},
-		KindAgentParked:            AgentParked{},
-		KindAgentResumed:           AgentResumed{},
-		KindAgentRestarted:         AgentResumed{},
-		KindAgentSpawned:           AgentSpawned{},
-		KindAgentStarted:           AgentStarted{},
-		KindAgentWaiting:           AgentWaiting{},
-		KindCheckpointResumeUnsafe: ResumeUnsafe{},
-		KindQueryAnswered:          QueryAnswered{},
-		KindQueryAsked:             AgentParked{},
-		KindErrorRaised:            ModelFinished{},
-		KindGatePaused:             GatePaused{},
-		KindLimitNear:              LimitNear{},
-		KindLimitSoft:              LimitReached{},
-		KindModelFallback:          Fallback{},
-		KindModelFinished:          ModelFinished{},
-		KindModelRetry:             ModelFinished{},
-		KindModelStarted:           ModelStarted{},
-		KindStopAllowed:            Stop{},
-		KindStopProposed:           Stop{},
-		KindStopVetoed:             Stop{},
-		KindTurnFinished:           TurnFinished{},
-		KindTurnStarted:            TurnStarted{},
-		KindMessageAgent:           AgentSaid{},
-		KindMessageAssistant:       Said{},
-		KindMessageDelta:           Delta{},
-		KindMessageReasoning:       Delta{},
-		KindMessageTombstoned:      Said{},
-		KindMessageUser:            Said{},
-		KindDelegationBackground:   ToolCall{},
-		KindDelegationFinished:     ToolCall{},
-		KindDelegationRequested:    ToolCall{},
-		KindSkillLoaded:            SkillLoaded{},
-		KindToolApproved:           ToolDecided{},
-		KindToolDenied:             ToolDecided{},
-		KindToolFinished:           ToolCall{},
-		KindToolProgress:           Progress{},
-		KindToolProposed:           ToolCall{},
-		KindToolRetry:              ToolRetry{},
-		KindToolStarted:            ToolCall{},
-		KindToolValidated:          ToolCall{},
-		KindGuardrailEscalated:     GuardrailFired{},
-		KindGuardrailTriggered:     GuardrailFired{},
-		KindHookFired:              HookFired{},
-		KindContextCompacted:       Compaction{},
-		KindContextTransformed:     ContextTransformed{},
-		KindContextChanged:         ContextChanged{},
-		KindJournalUpdated:         JournalUpdated{},
-		KindRecoveryFired:          Recovery{},
-		KindLoopDetected:           LoopDetected{},
-		KindWarningRaised:          Warning{},
-		KindBudgetChanged:          BudgetChanged{},
-		KindBudgetDenied:           BudgetChanged{},
-		KindBudgetExhausted:        BudgetChanged{},
-		KindBudgetOverrun:          BudgetChanged{},
-		KindBudgetReserved:         BudgetChanged{},
-		KindBudgetSettled:          BudgetChanged{},
-		KindLaneFailed:             LaneFailed{},
-		KindLaneQueued:             LaneQueued{},
-		KindLaneStarted:            LaneStarted{},
-		KindPolicyApplied:          PolicyApplied{},
-		KindRunFinished:            Result{},
-		KindRunStarted:             RunStarted{},
-	}
+func RunKinds() map[Kind]any { return maps.Clone(runKinds) }
+
+var runKinds = map[Kind]any{
+	KindAgentFinished:          AgentFinished{},
+	KindAgentHandedOff:         AgentHandedOff{},
+	KindAgentParked:            AgentParked{},
+	KindAgentResumed:           AgentResumed{},
+	KindAgentRestarted:         AgentResumed{},
+	KindAgentSpawned:           AgentSpawned{},
+	KindAgentStarted:           AgentStarted{},
+	KindAgentWaiting:           AgentWaiting{},
+	KindCheckpointResumeUnsafe: ResumeUnsafe{},
+	KindQueryAnswered:          QueryAnswered{},
+	KindQueryAsked:             AgentParked{},
+	KindBacklogClaimed:         BacklogTask{},
+	KindBacklogDone:            BacklogTask{},
+	KindBacklogDropped:         BacklogTask{},
+	KindBacklogPosted:          BacklogTask{},
+	KindBacklogReturned:        BacklogTask{},
+	KindErrorRaised:            ModelFinished{},
+	KindGatePaused:             GatePaused{},
+	KindLimitNear:              LimitNear{},
+	KindLimitSoft:              LimitReached{},
+	KindModelFallback:          Fallback{},
+	KindModelFinished:          ModelFinished{},
+	KindModelRetry:             ModelFinished{},
+	KindModelStarted:           ModelStarted{},
+	KindStopAllowed:            Stop{},
+	KindStopProposed:           Stop{},
+	KindStopVetoed:             Stop{},
+	KindTurnFinished:           TurnFinished{},
+	KindTurnStarted:            TurnStarted{},
+	KindMessageAgent:           AgentSaid{},
+	KindMessageAssistant:       Said{},
+	KindMessageDelta:           Delta{},
+	KindMessageReasoning:       Delta{},
+	KindMessageTombstoned:      Said{},
+	KindMessageUser:            Said{},
+	KindDelegationBackground:   ToolCall{},
+	KindDelegationFinished:     ToolCall{},
+	KindDelegationRequested:    ToolCall{},
+	KindSkillLoaded:            SkillLoaded{},
+	KindToolApproved:           ToolDecided{},
+	KindToolDenied:             ToolDecided{},
+	KindToolFinished:           ToolCall{},
+	KindToolProgress:           Progress{},
+	KindToolProposed:           ToolCall{},
+	KindToolRetry:              ToolRetry{},
+	KindToolStarted:            ToolCall{},
+	KindToolValidated:          ToolCall{},
+	KindGuardrailEscalated:     GuardrailFired{},
+	KindGuardrailTriggered:     GuardrailFired{},
+	KindHookFired:              HookFired{},
+	KindContextCompacted:       Compaction{},
+	KindContextTransformed:     ContextTransformed{},
+	KindContextChanged:         ContextChanged{},
+	KindJournalUpdated:         JournalUpdated{},
+	KindRecoveryFired:          Recovery{},
+	KindLoopDetected:           LoopDetected{},
+	KindWarningRaised:          Warning{},
+	KindBudgetChanged:          BudgetChanged{},
+	KindBudgetDenied:           BudgetChanged{},
+	KindBudgetExhausted:        BudgetChanged{},
+	KindBudgetOverrun:          BudgetChanged{},
+	KindBudgetReserved:         BudgetChanged{},
+	KindBudgetSettled:          BudgetChanged{},
+	KindLaneFailed:             LaneFailed{},
+	KindLaneQueued:             LaneQueued{},
+	KindLaneStarted:            LaneStarted{},
+	KindPolicyApplied:          PolicyApplied{},
+	KindRunFinished:            Result{},
+	KindRunStarted:             RunStarted{},
 }
 
 // NodeKinds are the kinds of events of a node, each with the zero value of its data.

@@ -137,7 +137,7 @@ func asksForEnd(e mailbox.Entry) bool {
 // wantsAnswer reports whether the sender of the item is still running or waits for an answer.
 func wantsAnswer(item mailbox.Item) bool {
 	switch item.Kind {
-	case agent.Reserve{}.Kind(), agent.Delegate{}.Kind(), agent.Send{}.Kind(), agent.ProposeStop{}.Kind(),
+	case agent.Reserve{}.Kind(), agent.Delegate{}.Kind(), agent.Send{}.Kind(), agent.Backlog{}.Kind(), agent.ProposeStop{}.Kind(),
 		agent.VerifyLog{}.Kind(), agent.Park{}.Kind(), agent.Status{}.Kind():
 		return true
 	case agent.ReportLog{}.Kind():

@@ -27,7 +27,7 @@ var flagGroups = []flagGroup{
 	{"What the answer must be", []string{"json-schema", "require-tool", "criteria", "constraints", "fail-if", "use-tokens"}},
 	{"History", []string{"conversation", "history", "fork", "instead", "layer", "run-id", "record", "replay"}},
 	{"Schedule", []string{"at", "every", "zone", "missed", "overlap", "on"}},
-	{"Limits of the run", []string{"max-tokens", "max-tool-calls", "max-agents", "max-depth", "max-messages", "allow-unpriced", "allow-unbounded"}},
+	{"Limits of the run", []string{"max-tokens", "max-tool-calls", "max-agents", "max-depth", "max-messages", "max-backlog", "backlog-lease", "allow-unpriced", "allow-unbounded"}},
 	{"Limits of an agent", []string{"max-turns", "max-agent-tokens", "max-agent-budget-usd", "max-agent-tool-calls", "max-children", "max-output-tokens", "closing-tokens", "max-reply-calls", "max-parallel-tools",
 		"max-cuts", "max-malformed", "max-retries", "max-vetoes", "max-handoffs", "tool-retries", "patience"}},
 	{"The node in this process", []string{"http", "log-patience", "log-store", "max-live-runs", "otlp-endpoint", "telemetry-content"}},

@@ -62,6 +62,8 @@ var limitsTable = map[string]limitDoors{
 	"RunLimits.Children": {"max-children", "max_children", "x-troupe.limits.max_children", "max_children"},
 	"RunLimits.Agents":   {"max-agents", "max_agents", ofTheRun, "max_agents"},
 	"RunLimits.Messages": {"max-messages", "max_messages", ofTheRun, "max_messages"},
+	"RunLimits.Backlog":  {"max-backlog", "max_backlog", ofTheRun, "max_backlog"},
+	"RunLimits.LeaseMS":  {"backlog-lease", "backlog_lease", ofTheRun, "backlog_lease_ms"},
 
 	"LoopOptions.ToolRetries":       {"tool-retries", "tool_retries", "x-troupe.tool_retries", "tool_retries loop_options.tool_retries"},
 	"LoopOptions.PatienceMS":        {"patience", "patience", "x-troupe.patience", "patience_ms loop_options.patience_ms"},

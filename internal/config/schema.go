@@ -30,6 +30,8 @@ var settingMeanings = map[string]string{
 	"max_children":         "most live children of one agent; 0 is the default",
 	"max_messages":         "most messages between the agents of a run; 0 is the default",
 	"max_agents":           "most agents of the whole tree; 0 is the default",
+	"max_backlog":          "most tasks that the shared backlog of a run may ever have; 0 is the default",
+	"backlog_lease":        "how long a claim of a task of the shared backlog lasts after the last message of its agent, such as 10m; 0 is the default",
 	"max_budget_usd":       "most US dollars of the whole tree; 0 is the default",
 	"allow_unbounded":      "models that may receive attachments although their maximum cost is not published",
 	"allow_unpriced":       "models that may be called under max_budget_usd although their price is unknown",

@@ -62,6 +62,7 @@ var settingKinds = map[string]valueKind{
 	"model": textKind, "store_dir": pathKind, "log_store": textKind, "color": textKind, "output": textKind, "otlp_endpoint": textKind, "telemetry_content": textKind, "events_content": textKind,
 	"max_turns": wholeKind, "max_tokens": wholeKind, "max_tool_calls": wholeKind, "max_depth": wholeKind, "max_children": wholeKind, "max_messages": wholeKind,
 	"max_agents": wholeKind, "max_budget_usd": numberKind, "allow_unpriced": listKind, "allow_unbounded": listKind, "pricing_file": pathKind, "timeout": durationKind, "unattended": boolKind, "question_timeout": durationKind, "park_timeout": durationKind, "permission_mode": textKind, "log_patience": durationKind, "max_live_runs": wholeKind, "retain_age": ageKind, "retain_size": sizeKind, "reconcile_every": durationKind,
+	"max_backlog": wholeKind, "backlog_lease": durationKind,
 	"requests_per_minute": rateKind, "tokens_per_minute": rateKind,
 	"priority": priorityKind, "fallback": listKind, "fail_if": linesKind, "constraints": linesKind, "criteria": linesKind, "json_schema": pathKind, "use_tokens": wholeKind,
 	"require": treeKind, "continue": treeKind, "watch": treeKind, "breaker": treeKind,

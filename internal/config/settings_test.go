@@ -62,7 +62,7 @@ func TestInvalidSettingsAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"model: a/b\nmax_turn: 3\n":             `:2: unknown key "max_turn"; did you mean max_turns?`,
 		"maxBudgetUsd: 3\n":                     "did you mean max_budget_usd?",
-		"something_else_entirely: 1\n":          "the keys are a2a_agents, allow_unbounded, allow_unpriced, breaker, closing_tokens, color, ",
+		"something_else_entirely: 1\n":          "the keys are a2a_agents, allow_unbounded, allow_unpriced, backlog_lease, breaker, closing_tokens, ",
 		"timeout: soon\n":                       `:1: timeout: "soon" is not a duration`,
 		"max_tokens: many\n":                    "is not a whole number",
 		"max_tokens: -1\n":                      "is not a whole number",

@@ -48,6 +48,7 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 		return info, nil
 	}
 	d := describeRun(s)
+	d.Backlog = countTasks(s, c.cfg.Now().UnixMilli())
 	m, _ := s.Member(spec.Root)
 	root, err := ReplayAgent(ctx, c.cfg.Post, mailbox.At(r.RunID, string(spec.Root)).In(m.NodePool))
 	if err != nil {

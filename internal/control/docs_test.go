@@ -109,7 +109,7 @@ var requests = map[string]any{
 	"delete": &client.DeleteRequest{}, "prune": &client.PruneRequest{},
 	"logs": &client.LogsRequest{}, "blob": &client.BlobRequest{}, "restore": &client.RestoreRequest{},
 	"conversations": &client.ConversationsRequest{}, "lane": &client.LaneRequest{}, "schedules": &schedule.Request{},
-	"context": &client.ContextRequest{}, "nodes": &NodesRequest{}, "drain": &client.DrainRequest{},
+	"context": &client.ContextRequest{}, "backlog": &client.BacklogRequest{}, "nodes": &NodesRequest{}, "drain": &client.DrainRequest{},
 }
 
 var example = regexp.MustCompile(`nats req troupe\.cmd\.([a-z]+) '([^']*)'`)
@@ -155,7 +155,7 @@ func TestVerbsAreDocumented(t *testing.T) {
 		}
 	}
 	for limit := range reflect.TypeFor[spec.RunLimits]().Fields() {
-		if name := limit.Tag.Get("json"); !slices.Contains(codeWords(textUnder(t, text, "`troupe.cmd.budget`")), name) {
+		if name, _, _ := strings.Cut(limit.Tag.Get("json"), ","); !slices.Contains(codeWords(textUnder(t, text, "`troupe.cmd.budget`")), name) {
 			t.Errorf("docs/control.md: budget has a limit %s", name)
 		}
 	}

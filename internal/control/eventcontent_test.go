@@ -15,8 +15,8 @@ import (
 var namesInEvents = strings.Fields(`
 	activation after agent always approved_by by call caller child children class conversation_id decision differs digest
 	ended error from guardrails hook hooks how id level model name node of other owner parent path phase point
-	pool purpose query reason ref remedy root rule run run_id sections severity skill stage stop stop_reason
-	subtype text tier to tool tools_added tools_removed trace transition type what whose why due schedule_id
+	pool posted_by purpose query reason ref remedy root rule run run_id sections severity skill stage state stop stop_reason
+	subtype task text tier to tool tools_added tools_removed trace transition type what whose why due schedule_id
 `)
 
 const written = "what was said"

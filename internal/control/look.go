@@ -147,8 +147,8 @@ func (c *lookup) readSummaryTail(ctx context.Context, row Row) (t summaryTail, e
 // A row does not hold what tells the first and third case from others: the request sees the change
 // once a node has read the entry and written the row, or after tailMax entries.
 var (
-	quietKinds = kindsOf(agent.Send{}, agent.ProposeStop{}, agent.Released{}, agent.Checkpoint{}, agent.Closed{},
-		supervisor.PolicySet{}, supervisor.LimitSet{})
+	quietKinds = kindsOf(agent.Send{}, agent.Backlog{}, agent.ProposeStop{}, agent.Released{}, agent.Checkpoint{}, agent.Closed{},
+		supervisor.PolicySet{}, supervisor.LimitSet{}, supervisor.BacklogSet{})
 	moneyKinds = kindsOf(agent.Reserve{}, agent.Settle{}, agent.ReturnAllowance{})
 )
 

@@ -211,7 +211,7 @@ func negativeLimit(l spec.RunLimits) (name string, n int64) {
 		name string
 		n    int64
 	}{{"tokens", l.Tokens}, {"nano_usd", l.Nano}, {"tool_calls", l.Calls}, {"depth", int64(l.Depth)}, {"children", int64(l.Children)},
-		{"agents", int64(l.Agents)}, {"messages", int64(l.Messages)}} {
+		{"agents", int64(l.Agents)}, {"messages", int64(l.Messages)}, {"backlog", int64(l.Backlog)}, {"backlog_lease_ms", l.LeaseMS}} {
 		if limit.n < 0 {
 			return limit.name, limit.n
 		}

@@ -116,7 +116,7 @@ func (c *Case) mockSpec(name string) model.ToolSpec {
 // serves them.
 var servedTools = func() map[string]model.ToolSpec {
 	all := map[string]model.ToolSpec{}
-	for _, toolSpec := range append(agent.JournalTools(), agent.AskSpec(), agent.DeclareSpec(), agent.SendSpec(), agent.DelegateSpec("", true), agent.HandoffSpec()) {
+	for _, toolSpec := range append(slices.Concat(agent.JournalTools(), agent.BacklogTools()), agent.AskSpec(), agent.DeclareSpec(), agent.SendSpec(), agent.DelegateSpec("", true), agent.HandoffSpec()) {
 		all[toolSpec.Name] = toolSpec
 	}
 	return all

@@ -72,6 +72,8 @@ var operations = map[string]operation{
 	"POST /api/v1/runs/{id}/budget":  {summary: "Change or freeze the limits", body: client.BudgetRequest{}, answers: map[int]any{200: Recorded{}}},
 	"GET /api/v1/runs/{id}/context":  {summary: "The system prompt of an agent, as layers, and its tools", params: []param{{"agent", "string", "id of the agent; the one that has the conversation by default"}}, answers: map[int]any{200: client.AgentContext{}}},
 	"POST /api/v1/runs/{id}/context": {summary: "Change the system prompt and the tools of an agent, from its next request on", body: client.ContextRequest{}, answers: map[int]any{200: Recorded{}}},
+	"GET /api/v1/runs/{id}/backlog":  {summary: "The tasks that the agents of a run share", params: []param{{"task", "string", "id of a task, to get it alone and in full"}}, answers: map[int]any{200: client.Backlog{}}},
+	"POST /api/v1/runs/{id}/backlog": {summary: "Add a task to the backlog of a run, or drop one", body: client.BacklogRequest{}, answers: map[int]any{200: client.Backlog{}}},
 	"POST /api/v1/runs/{id}/policy":  {summary: "Replace the policy", body: client.PolicyRequest{}, answers: map[int]any{200: Recorded{}}},
 	"GET /api/v1/conversations": {summary: "List the conversations, the most recent first", answers: map[int]any{200: []client.ConversationInfo{}},
 		params: []param{{"busy", "boolean", "those with a run that is active or waits, with these runs"}, {"limit", "integer", "1 to 1000; all by default"}}},

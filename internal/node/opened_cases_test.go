@@ -62,6 +62,7 @@ var openedCases = []openedCase{
 	{"limits", "plain", func(_ *testing.T, _ openedInputs, r *client.RunRequest) {
 		r.MaxTurns, r.MaxTokens, r.MaxBudgetUSD, r.MaxToolCalls = 7, 50_000, 0.25, 9
 		r.MaxDepth, r.MaxChildren, r.MaxAgents, r.MaxMessages, r.TimeoutMS = 2, 3, 4, 5, 60_000
+		r.MaxBacklog, r.BacklogLease = 6, 90_000
 	}},
 	{"caller-and-goal", "plain", func(_ *testing.T, _ openedInputs, r *client.RunRequest) {
 		r.Caller, r.Conversation, r.Trace = "ada", "talk-1", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

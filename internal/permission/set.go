@@ -330,7 +330,8 @@ func matchesAny(patterns []string, name string) bool {
 }
 
 // loopTools change nothing outside of the run.
-var loopTools = []string{"delegate", "handoff", "send_message", "ask_human", "declare_failure", "get_run_journal", "update_run_journal", "append_run_journal_entry", "read_result"}
+var loopTools = []string{"delegate", "handoff", "send_message", "ask_human", "declare_failure", "get_run_journal", "update_run_journal", "append_run_journal_entry", "read_result",
+	"backlog_list", "backlog_post", "backlog_claim", "backlog_done", "backlog_return"}
 
 // changes reports whether a call may change something outside of the run.
 func changes(c Call, t Tool) bool {

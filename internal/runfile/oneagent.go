@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -117,6 +118,11 @@ func newTaking(entries []mailbox.Message, id spec.ID, to string, atMS int64) (*t
 			return nil, err
 		}
 		t.agents[spec.ID(at.Agent())] = m.State
+	}
+	for _, s := range t.agents {
+		if usesBacklog(s) {
+			return nil, fmt.Errorf("%w: %s uses the backlog, and the other agents of the run have a part in that", ErrOneAgent, s.Task.ID)
+		}
 	}
 	s, ok := t.agents[id]
 	if !ok || s.Phase == "" {
@@ -360,4 +366,11 @@ func (t *taking) open(o *supervisor.Opened) {
 			}
 		}
 	}
+}
+
+// usesBacklog reports whether an agent has called a tool of the backlog that the agents of its run share.
+func usesBacklog(s agent.State) bool {
+	return slices.ContainsFunc(s.History, func(m model.Message) bool {
+		return slices.ContainsFunc(m.Calls, func(c model.ToolCall) bool { return strings.HasPrefix(c.Name, "backlog_") })
+	})
 }

@@ -123,7 +123,8 @@ func withRoute(base spec.Model, c provider.Choice, unpriced []string) spec.Model
 func limitsOf(r client.RunRequest, chain []provider.Choice) (spec.RunLimits, spec.Limits) {
 	c := chain[0]
 	l := spec.RunLimits{Tokens: r.MaxTokens, Nano: int64(r.MaxBudgetUSD * usdNano), Calls: r.MaxToolCalls,
-		Depth: r.MaxDepth, Children: r.MaxChildren, Agents: r.MaxAgents, Messages: r.MaxMessages}
+		Depth: r.MaxDepth, Children: r.MaxChildren, Agents: r.MaxAgents, Messages: r.MaxMessages,
+		Backlog: r.MaxBacklog, LeaseMS: r.BacklogLease}
 	if l.Tokens == 0 {
 		l.Tokens = ModelTokens
 		if c.Provider == provider.Builtin {

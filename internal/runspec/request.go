@@ -144,6 +144,12 @@ func checkLimits(r client.RunRequest) error {
 			return refuse.Bad(zeroHint, "%s is %d: it may be 0 to %d", limit.name, limit.n, int64(limitMax))
 		}
 	}
+	if r.MaxBacklog < 0 || r.MaxBacklog > spec.BacklogMost {
+		return refuse.Bad(zeroHint, "max_backlog is %d: it may be 0 to %d", r.MaxBacklog, spec.BacklogMost)
+	}
+	if r.BacklogLease < 0 || r.BacklogLease > spec.TimeoutMaxMS {
+		return refuse.Bad(zeroHint, "backlog_lease_ms is %d: it may be 0 to %d", r.BacklogLease, int64(spec.TimeoutMaxMS))
+	}
 	for _, n := range spec.NamedLimits() {
 		if v := r.Field(n.Request); v != nil && !n.Allows(*v) {
 			return refuse.Bad(zeroHint, "%s is %d: it may be %d to %d", n.Request, *v, n.Least, n.Most)

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
@@ -65,7 +66,8 @@ func PlaceRestored(b *Builder, named client.RunRequest) (dir, pool string, err e
 func checkRecordedLimits(o supervisor.Opened) error {
 	l := o.Limits
 	return checkLimits(client.RunRequest{MaxTurns: o.RootTurns, MaxTokens: l.Tokens, MaxBudgetUSD: float64(l.Nano) / usdNano, MaxToolCalls: l.Calls,
-		MaxDepth: l.Depth, MaxChildren: l.Children, MaxAgents: l.Agents, MaxMessages: l.Messages})
+		MaxDepth: l.Depth, MaxChildren: l.Children, MaxAgents: l.Agents, MaxMessages: l.Messages,
+		MaxBacklog: l.Backlog, BacklogLease: l.LeaseMS})
 }
 
 // explainRefused explains why a run like the recorded one cannot be opened here.
@@ -101,7 +103,9 @@ func requestLike(o supervisor.Opened, named client.RunRequest) client.RunRequest
 	for _, f := range o.LoopOptions.Fallbacks {
 		r.Fallback = append(r.Fallback, f.Name)
 	}
-	isNamed := func(t model.ToolSpec) bool { return slices.Contains(toolset.NamedOnly, t.Name) }
+	isNamed := func(t model.ToolSpec) bool {
+		return slices.Contains(toolset.NamedOnly, t.Name) || slices.Contains(toolset.ToolNames(agent.BacklogTools()), t.Name)
+	}
 	if len(r.AllowedTools) > 0 || slices.ContainsFunc(o.Tools, isNamed) {
 		for _, t := range o.Tools {
 			r.AllowedTools = append(r.AllowedTools, t.Name)

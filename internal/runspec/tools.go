@@ -60,6 +60,7 @@ func (b *Builder) resolveTools(req acceptedRequest, m modelSelection, in agentSe
 		return t, err
 	}
 	t.tools, t.definitions = append(t.tools, restricted.tools...), restricted.definitions
+	t = grantBacklog(allowed, t)
 	if t, err = grantMemory(&b.cfg, t); err != nil {
 		return t, err
 	}

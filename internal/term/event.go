@@ -80,7 +80,8 @@ func IsImportant(e client.Event) bool {
 		return ok && d.Class != model.Read && d.Class != ""
 	case event.KindAgentSpawned, event.KindAgentResumed, event.KindAgentRestarted, event.KindAgentFinished, event.KindDelegationRequested, event.KindAgentHandedOff, event.KindMessageAgent, event.KindQueryAsked, event.KindQueryAnswered,
 		event.KindStopVetoed, event.KindBudgetExhausted, event.KindBudgetDenied, event.KindBudgetOverrun, event.KindModelRetry, event.KindModelFallback, event.KindToolRetry, event.KindErrorRaised,
-		event.KindLimitSoft, event.KindWarningRaised, event.KindLoopDetected, event.KindRecoveryFired, event.KindContextCompacted, event.KindContextChanged, event.KindCheckpointResumeUnsafe, event.KindToolDenied, event.KindRunFinished:
+		event.KindLimitSoft, event.KindWarningRaised, event.KindLoopDetected, event.KindRecoveryFired, event.KindContextCompacted, event.KindContextChanged, event.KindCheckpointResumeUnsafe, event.KindToolDenied, event.KindRunFinished,
+		event.KindBacklogPosted, event.KindBacklogClaimed, event.KindBacklogReturned, event.KindBacklogDone, event.KindBacklogDropped:
 		return true
 	}
 	return false
@@ -210,6 +211,8 @@ func describeAgent(e client.Event) (string, bool) {
 		return fmt.Sprintf("%s  %s %d times  level %d", d.Tier, d.Tool, d.Times, d.Level), ok
 	case event.KindContextCompacted, event.KindContextChanged, event.KindRecoveryFired, event.KindJournalUpdated:
 		return describeContext(e)
+	case event.KindBacklogPosted, event.KindBacklogClaimed, event.KindBacklogReturned, event.KindBacklogDone, event.KindBacklogDropped:
+		return describeTask(e)
 	case event.KindLimitSoft, event.KindWarningRaised:
 		return describeWarning(e)
 	case event.KindModelFallback:
@@ -251,6 +254,20 @@ func describeContext(e client.Event) (string, bool) {
 	}
 	d, ok := decodeData[event.JournalUpdated](e)
 	return fmt.Sprintf("%s  %s", strings.Join(d.Sections, ", "), d.Digest), ok
+}
+
+// describeTask says what has happened to a task of the backlog.
+func describeTask(e client.Event) (string, bool) {
+	d, ok := decodeData[event.BacklogTask](e)
+	word := strings.TrimPrefix(e.Kind, "backlog.")
+	text := fmt.Sprintf("%s %s: %s", word, d.Task, d.Title)
+	if d.Agent != "" && e.Kind != event.KindBacklogPosted {
+		text += fmt.Sprintf("  %s  %s", d.Name, d.Agent)
+	}
+	if d.Why != "" {
+		text += "  " + d.Why
+	}
+	return text, ok
 }
 
 // describeChange names the layers and tools that were set (+) and taken away (-).

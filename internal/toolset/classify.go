@@ -12,7 +12,8 @@ import (
 )
 
 // LoopTools are the names of tools that the loop itself serves.
-var LoopTools = append([]string{"delegate", agent.HandoffSpec().Name, agent.SendSpec().Name, agent.AskSpec().Name, agent.DeclareSpec().Name}, ToolNames(agent.JournalTools())...)
+var LoopTools = slices.Concat([]string{"delegate", agent.HandoffSpec().Name, agent.SendSpec().Name, agent.AskSpec().Name, agent.DeclareSpec().Name},
+	ToolNames(agent.JournalTools()), ToolNames(agent.BacklogTools()))
 
 // ToolNames are the names of tools.
 func ToolNames(specs []model.ToolSpec) []string {

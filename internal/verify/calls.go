@@ -171,7 +171,7 @@ func (v *verifier) checkReads(l *log) {
 
 // withoutResult are the tools that the loop itself answers, or another actor, or a person.
 var withoutResult = []string{"ask_human", "declare_failure", "delegate", "handoff", "send_message", "get_run_journal",
-	"update_run_journal", "append_run_journal_entry"}
+	"update_run_journal", "append_run_journal_entry", "backlog_list", "backlog_post", "backlog_claim", "backlog_done", "backlog_return"}
 
 // mayDenyReads reports whether the task has rules by which a reading call does not run, which no entry records.
 func (l *log) mayDenyReads() bool {

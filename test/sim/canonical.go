@@ -182,6 +182,7 @@ func canonSuper(b []byte, s *supervisor.State) []byte {
 		b = appendBools(b, s.Cancel.Now)
 	}
 	b = canonOutcome(b, s.Outcome)
+	b = fmt.Appendf(b, "%+v", supervisor.BacklogOf(*s, 0))
 	s.Members(func(m supervisor.Member) {
 		b = appendStrings(b, string(m.ID), string(m.Parent), m.Call, m.Name, m.Node)
 		b = appendStrings(b, m.Rights...)

@@ -134,7 +134,8 @@ func (j *futuresJudge) checkSupervisor(from supervisor.State, f activation.Fact)
 	facts := []supervisor.Fact{agent.Canceled{Why: "this", Now: true}, agent.Canceled{Of: "root-1-0"},
 		agent.Reserve{Reservation: futureReservation, Turn: 3}, agent.Settle{Reservation: futureReservation, Lost: true}, agent.Finish{Outcome: spec.Outcome{Reason: spec.Completed}},
 		agent.Delegate{Call: "90-0", Child: "root-90-0", Goal: "this"}, agent.Park{Query: "q"}, agent.Send{Call: "90-1", To: "root-1-0", Text: "this"},
-		agent.Delegate{Call: "90-2", Child: "root-90-2", Goal: "that", Background: true}, agent.ReportLog{Node: "n"}}
+		agent.Delegate{Call: "90-2", Child: "root-90-2", Goal: "that", Background: true}, agent.ReportLog{Node: "n"},
+		agent.Backlog{Call: "90-3", Do: "post", Title: "this"}, agent.Backlog{Call: "90-4", Do: "post", Title: "that"}, agent.Backlog{Call: "90-5", Do: "claim"}}
 	closed := from.Pool.Settle("root", futureReservation, budget.Amount{})
 	if _, g := closed.Reserve("root", futureReservation, budget.AttemptRequest{Input: 1, Output: 1, Closing: 1}); g.Verdict != budget.Stale {
 		j.fail("a reservation that was settled before it was seen is %s", g.Verdict)

@@ -46,6 +46,7 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 	j.judges.policy.noteFact(j.population, f)
 	j.judges.models.noteFact(&before, f)
 	j.judges.contexts.noteFact(&before, f, out)
+	j.judges.backlog.noteFact(&before, after, f, out)
 	j.judges.budget.noteOthers(&before, f)
 	j.judges.budget.checkPool(&before, after, f)
 	j.judges.budget.dropWaiting(after, f)

@@ -18,6 +18,7 @@ type judges struct {
 	futures  *futuresJudge
 	models   *runModelJudge
 	contexts *runContextJudge
+	backlog  *backlogJudge
 	coverage *coverage
 }
 
@@ -29,7 +30,7 @@ func (js *judges) wireJudges(p *population) {
 	js.budget, js.effects = newBudgetJudge(p), newEffectJudge(env)
 	js.tree, js.messages = newTreeJudge(p, js.coverage), newMessageJudge(p)
 	js.policy, js.models = newPolicyJudge(p), &runModelJudge{population: p}
-	js.contexts = newRunContextJudge(p)
+	js.contexts, js.backlog = newRunContextJudge(p), newBacklogJudge(p)
 	js.drift, js.futures = &driftJudge{environment: env, agreed: map[spec.ID][]string{}}, &futuresJudge{env}
 }
 

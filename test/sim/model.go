@@ -182,6 +182,8 @@ func (fm *fakeModel) drawCall(t modelHabits, r *job) model.ToolCall {
 	switch {
 	case fm.isOn(faultHandoffs) && fm.percent(10): // beside others, mostly
 		return fm.drawHandoff(r)
+	case fm.isOn(faultBacklog) && fm.percent(35):
+		return fm.drawBacklogCall()
 	case fm.isOn(faultBackground) && fm.percent(30):
 		return fm.drawMessage()
 	case len(wanted) > 0 && fm.percent(40): // the task says which evidence is required

@@ -36,6 +36,9 @@ func (in *injector) changeUse() {
 	if in.isOn(faultModels) && in.step%modelSteps == 0 {
 		in.setModel()
 	}
+	if in.isOn(faultBacklog) && in.step%backlogSteps == 0 {
+		in.changeBacklog()
+	}
 	if in.isOn(faultContexts) && in.step%contextSteps == 0 {
 		in.changeContext()
 	}

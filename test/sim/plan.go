@@ -55,12 +55,13 @@ const (
 	faultModels                           // another model is set, for the run or for one agent
 	faultOthers                           // agents that are not in the run use its budget
 	faultContexts                         // the prompts and tools of live agents change
+	faultBacklog                          // agents share a backlog, and people change it
 	faultsAll        faultSet = 1<<iota - 1
 )
 
 var faultNames = [...]string{"crash", "panic", "lost-ack", "late-copy", "failing", "two-holders", "zombie", "unfenced", "bucket",
 	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "differing", "slow",
-	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "background", "head", "run-tail", "permissions", "handoffs", "models", "others", "contexts"}
+	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "background", "head", "run-tail", "permissions", "handoffs", "models", "others", "contexts", "backlog"}
 
 // String lists the kinds that are on.
 func (f faultSet) String() string {
@@ -161,6 +162,8 @@ func (p *seedPlan) isDerived(f faultSet) (on, derived bool) {
 		return p.rate%othersEvery == othersAt, true
 	case faultContexts:
 		return p.rate%contextsEvery == contextsAt, true
+	case faultBacklog:
+		return p.rate%backlogEvery == backlogAt, true
 	}
 	return false, false
 }
@@ -263,6 +266,9 @@ func drawRun(d dice, p *seedPlan) supervisor.Opened {
 	}
 	if p.isOn(faultHandoffs) {
 		drawHandoffs(d, &o)
+	}
+	if p.isOn(faultBacklog) {
+		drawBacklog(d, &o)
 	}
 	if p.isOn(faultModels) {
 		giveClerksAModel(&o)

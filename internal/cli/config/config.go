@@ -140,6 +140,10 @@ func (cs *Commands) defaultText(ctx context.Context, key string) string {
 		return fmt.Sprint(supervisor.ChildrenMax)
 	case "max_messages":
 		return fmt.Sprint(supervisor.MessagesMax)
+	case "max_backlog":
+		return fmt.Sprint(spec.BacklogDefault)
+	case "backlog_lease":
+		return console.Took(spec.LeaseDefaultMS)
 	case "max_agents":
 		return fmt.Sprint(supervisor.AgentsMax)
 	case "max_budget_usd":

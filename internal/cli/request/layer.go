@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-run/troupe/internal/safefile"
 )
 
-// layerFileMax bounds a file with the text of a layer, in bytes.
-const layerFileMax = 64 << 10
+// textFileMax bounds a file with the text of a flag, in bytes.
+const textFileMax = 64 << 10
 
 const layerHint = "--layer NAME=TEXT, or --layer NAME=@FILE"
 
@@ -22,15 +22,8 @@ func ParseLayers(texts []string) (layers []spec.Layer, err error) {
 		if !ok || strings.TrimSpace(value) == "" {
 			return nil, exit.UsageError(layerHint, "--layer %.80q sets no text", text)
 		}
-		if path, isFile := strings.CutPrefix(value, "@"); isFile {
-			raw, err := safefile.Read(path, layerFileMax)
-			switch {
-			case errors.Is(err, os.ErrNotExist):
-				return nil, exit.UsageError(layerHint, "there is no file %s", path)
-			case err != nil:
-				return nil, exit.UsageError(layerHint, "%v", err)
-			}
-			value = string(raw)
+		if value, err = ReadText(value, layerHint); err != nil {
+			return nil, err
 		}
 		l := spec.Layer{Name: name, Text: strings.TrimSpace(value)}
 		if err := l.Validate(); err != nil {
@@ -39,4 +32,20 @@ func ParseLayers(texts []string) (layers []spec.Layer, err error) {
 		layers = append(layers, l)
 	}
 	return layers, nil
+}
+
+// ReadText returns the text of a flag: TEXT, or that of @FILE.
+func ReadText(value, hint string) (string, error) {
+	path, isFile := strings.CutPrefix(value, "@")
+	if !isFile {
+		return value, nil
+	}
+	raw, err := safefile.Read(path, textFileMax)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "", exit.UsageError(hint, "there is no file %s", path)
+	case err != nil:
+		return "", exit.UsageError(hint, "%v", err)
+	}
+	return string(raw), nil
 }

@@ -43,6 +43,7 @@ type Flags struct {
 	patience        time.Duration // with a model that throttles all callers
 	questionTimeout time.Duration
 	parkTimeout     time.Duration
+	backlogLease    time.Duration
 	LogPatience     time.Duration // with a log that cannot be written
 	temperature     float64
 	Resume          string
@@ -77,6 +78,8 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	f.IntVar(&q.MaxMessages, "max-messages", 0, "most messages between the agents of the run (default 128)")
 	f.IntVar(&q.MaxChildren, "max-children", 0, "most live children of one agent (default 8)")
 	f.IntVar(&q.MaxAgents, "max-agents", 0, "most agents of the whole tree (default 128)")
+	f.IntVar(&q.MaxBacklog, "max-backlog", 0, "most tasks that the shared backlog of the run may ever have (default 256)")
+	f.DurationVar(&r.backlogLease, "backlog-lease", 0, "how long a claim of a task of the shared backlog lasts after the last message of its agent (default 30m)")
 	r.addAgentLimits(f)
 	f.DurationVar(&r.timeout, "timeout", 0, "working time after which an agent must summarize and end (default 15m); with --resume it counts from now")
 	f.Float64Var(&r.temperature, "temperature", 0, "temperature of the model (default the provider's)")
@@ -205,7 +208,7 @@ func (r *Flags) completeFlags(a *console.Console, origins *Origins, c *cobra.Com
 	if q.Approvals < 0 || q.Approvals > permission.ApprovalsMax {
 		return exit.UsageError("see docs/permissions.md", "--approvals %d is invalid: write 1 or 2", q.Approvals)
 	}
-	q.QuestionTimeout, q.ParkTimeout = r.questionTimeout.Milliseconds(), r.parkTimeout.Milliseconds()
+	q.QuestionTimeout, q.ParkTimeout, q.BacklogLease = r.questionTimeout.Milliseconds(), r.parkTimeout.Milliseconds(), r.backlogLease.Milliseconds()
 	q.TimeoutMS, q.PaidLimit = r.timeout.Milliseconds(), origins.TokensByDirectory
 	q.Caller, q.Trace = "cli", a.Getenv("TRACEPARENT")
 	return r.checkNotNegative()
@@ -221,7 +224,7 @@ func (r *Flags) checkNotNegative() error {
 		return err
 	}
 	for name, v := range map[string]int64{"max-turns": int64(q.MaxTurns), "max-tokens": q.MaxTokens, "max-tool-calls": q.MaxToolCalls,
-		"max-depth": int64(q.MaxDepth), "max-children": int64(q.MaxChildren), "max-agents": int64(q.MaxAgents), "max-messages": int64(q.MaxMessages),
+		"max-depth": int64(q.MaxDepth), "max-children": int64(q.MaxChildren), "max-agents": int64(q.MaxAgents), "max-messages": int64(q.MaxMessages), "max-backlog": int64(q.MaxBacklog), "backlog-lease": q.BacklogLease,
 		"timeout": q.TimeoutMS, "question-timeout": q.QuestionTimeout, "park-timeout": q.ParkTimeout, "log-patience": int64(r.LogPatience), "max-live-runs": int64(r.MaxLiveRuns), "use-tokens": q.UseTokens} {
 		if v < 0 {
 			return exit.UsageError("leave it out for the default", "--%s must not be negative", name)

@@ -39,6 +39,9 @@ func (cs *Commands) drawDescription(d description) []string {
 	p.AddTable(console.Left("NAME", "CLASS", "DESCRIPTION"), toolRows(offeredTools(d.Description)))
 	p.AddHeading("Report")
 	addReport(p, d)
+	if n := d.Description.Backlog; n != nil {
+		p.AddLine(fmt.Sprintf("backlog: %d open, %d claimed, %d done, %d dropped: troupe backlog %s", n["open"], n["claimed"], n["done"], n["dropped"], d.RunID))
+	}
 	if len(d.Questions) > 0 {
 		p.AddHeading("Open questions")
 		for _, q := range d.Questions {

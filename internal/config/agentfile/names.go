@@ -18,7 +18,7 @@ type ToolRef struct {
 }
 
 // builtinTools are the names that troupe knows.
-var builtinTools = []string{"append_run_journal_entry", "ask_human", "declare_failure", "delegate", "edit_file", "get_run_journal", "git_blame", "git_log",
+var builtinTools = []string{"append_run_journal_entry", "ask_human", "backlog_claim", "backlog_done", "backlog_list", "backlog_post", "backlog_return", "declare_failure", "delegate", "edit_file", "get_run_journal", "git_blame", "git_log",
 	"git_numstat", "git_show", "glob", "grep", "handoff", "http_get", "list_dir", agentmemory.DeleteTool, agentmemory.ReadTool, agentmemory.WriteTool,
 	"read_file", "read_result", "send_message", "shell", "skill", "update_run_journal", "write_file"}
 
