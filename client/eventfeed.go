@@ -11,6 +11,25 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 )
 
+// subscribeBoth subscribes to a subject of events, and to the one on which clients receive them with their texts.
+func (c *Client) subscribeBoth(subject string, subscribe func(subject string) (*nats.Subscription, error)) (subs []*nats.Subscription, err error) {
+	for _, s := range []string{subject, c.names.ContentSubject(subject)} {
+		sub, err := subscribe(s)
+		if err != nil {
+			dropAll(subs)
+			return nil, fmt.Errorf("client: subscribe to %s: %w", s, err)
+		}
+		subs = append(subs, sub)
+	}
+	return subs, nil
+}
+
+func dropAll(subs []*nats.Subscription) {
+	for _, s := range subs {
+		dropSubscription(s)
+	}
+}
+
 // eventFeed are the live events of one subject. A node that publishes events to observers without their texts publishes
 // them to clients on a second subject: the feed has both, and leaves out those without texts.
 type eventFeed struct {
@@ -20,29 +39,25 @@ type eventFeed struct {
 	dropped  int // messages that did not fit, when it was last asked
 }
 
-// openFeed subscribes. At most ahead messages wait.
-func (c *Client) openFeed(subject string, ahead int) (*eventFeed, error) {
-	f := &eventFeed{client: c, messages: make(chan *nats.Msg, ahead)}
-	for _, s := range []string{subject, c.names.ContentSubject(subject)} {
-		sub, err := c.nc.ChanSubscribe(s, f.messages)
-		if err != nil {
-			f.close()
-			return nil, err
-		}
-		f.subs = append(f.subs, sub)
-	}
-	return f, nil
+// openFeed subscribes. At most pendingMax messages wait.
+func (c *Client) openFeed(subject string, pendingMax int) (f *eventFeed, err error) {
+	f = &eventFeed{client: c, messages: make(chan *nats.Msg, pendingMax)}
+	f.subs, err = c.subscribeBoth(subject, func(s string) (*nats.Subscription, error) { return c.nc.ChanSubscribe(s, f.messages) })
+	return f, err
 }
 
-// errLate says that no event has come in time, errDropped that events were lost.
+// errTimeout says that no event has come in time, errDropped that events were lost.
 var (
-	errLate    = errors.New("client: no event")
+	errTimeout = errors.New("client: no event")
 	errDropped = errors.New("client: events were dropped")
 )
 
 // next returns the next event.
 func (f *eventFeed) next(ctx context.Context) (e Event, raw []byte, err error) {
 	for {
+		if f.client.nc.IsClosed() { // the library does not close the channel then
+			return Event{}, nil, nats.ErrConnectionClosed
+		}
 		if n := f.countDropped(); n != f.dropped {
 			f.dropped = n
 			return Event{}, nil, errDropped
@@ -53,10 +68,7 @@ func (f *eventFeed) next(ctx context.Context) (e Event, raw []byte, err error) {
 				return e, m.Data, nil
 			}
 		case <-ctx.Done():
-			return Event{}, nil, errLate
-		}
-		if f.client.nc.IsClosed() {
-			return Event{}, nil, nats.ErrConnectionClosed
+			return Event{}, nil, errTimeout
 		}
 	}
 }
@@ -71,40 +83,28 @@ func (f *eventFeed) countDropped() (sum int) {
 	return sum
 }
 
-func (f *eventFeed) close() {
-	for _, s := range f.subs {
-		dropSubscription(s)
-	}
-}
+func (f *eventFeed) close() { dropAll(f.subs) }
 
 // watchSubject calls each for the events of a subject, one after another.
 func (c *Client) watchSubject(subject string, each func(Event)) (stop func(), err error) {
-	var one sync.Mutex
-	var subs []*nats.Subscription
-	stop = func() {
-		for _, s := range subs {
-			dropSubscription(s)
-		}
-	}
-	for _, s := range []string{subject, c.names.ContentSubject(subject)} {
-		sub, err := c.nc.Subscribe(s, func(m *nats.Msg) {
+	var mu sync.Mutex // each subscription has a goroutine of its own
+	subs, err := c.subscribeBoth(subject, func(s string) (*nats.Subscription, error) {
+		return c.nc.Subscribe(s, func(m *nats.Msg) {
 			e, ok := decodeEvent(m.Data)
 			if !ok || e.Content == event.WithoutTexts {
 				return
 			}
-			one.Lock()
-			defer one.Unlock()
+			mu.Lock()
+			defer mu.Unlock()
 			each(e)
 		})
-		if err != nil {
-			stop()
-			return nil, fmt.Errorf("client: watch %s: %w", s, err)
-		}
-		subs = append(subs, sub)
+	})
+	if err != nil {
+		return nil, err
 	}
 	if err := c.nc.FlushTimeout(replyTimeout); err != nil {
-		stop()
+		dropAll(subs)
 		return nil, fmt.Errorf("client: watch %s: %w", subject, err)
 	}
-	return stop, nil
+	return func() { dropAll(subs) }, nil
 }

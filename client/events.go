@@ -130,7 +130,7 @@ func (w *eventWatcher) handleLive(ctx context.Context, feed *eventFeed) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, errLate):
+	case errors.Is(err, errTimeout):
 		w.quiet = min(w.quiet+1, quietMax)
 		return w.fetchPast(ctx)
 	case errors.Is(err, errDropped):

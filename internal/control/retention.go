@@ -37,7 +37,8 @@ type retention struct {
 	limits retentionLimits
 	wake   chan struct{} // has room for one signal
 
-	crowded    bool      // it was reported that the stores are nearly full
+	warnedNearlyFull bool // it was reported that the stores are nearly full
+
 	sweptAt    time.Time // of tombstones
 	sweepAfter string    // the address after which the sweep of tombstones continues; "": at the beginning
 }
@@ -106,7 +107,7 @@ func (r *retention) runPass(ctx context.Context, now time.Time) error {
 	if err := p.removeAll(ctx); err != nil {
 		return err
 	}
-	if err := p.warnCrowded(ctx); err != nil {
+	if err := p.warnNearlyFull(ctx); err != nil {
 		return err
 	}
 	return r.sweepTombstones(ctx, rows, now)

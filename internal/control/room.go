@@ -65,9 +65,6 @@ func (c *opener) checkRoom(ctx context.Context) error {
 	return nil
 }
 
-// roomHint is what to do about a full store.
-const roomHint = crowdedRemedy
-
 // Room returns how many bytes of the index are used.
 func (r *Runs) Room(ctx context.Context) (used, most uint64, err error) {
 	s, err := r.kv.Status(ctx)

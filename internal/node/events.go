@@ -145,13 +145,16 @@ func (n *Node) queueEvent(e event.Published) {
 	if n.spans != nil {
 		n.spans.Observe(e)
 	}
-	if n.embedded != nil {
-		subject, err := n.names.EventSubject(e.Run, e.Agent, e.Kind)
-		if err == nil && !n.embedded.HasInterest(subject) && !(n.omitsTexts() && n.embedded.HasInterest(n.names.ContentSubject(subject))) {
-			return
-		}
+	if n.embedded != nil && !n.hasSubscriber(e) {
+		return
 	}
 	n.publisher.add(e)
+}
+
+// hasSubscriber reports whether anybody would receive an event from the server in this process.
+func (n *Node) hasSubscriber(e event.Published) bool {
+	subject, err := n.names.EventSubject(e.Run, e.Agent, e.Kind)
+	return err != nil || n.embedded.HasInterest(subject) || n.omitsTexts() && n.embedded.HasInterest(n.names.ContentSubject(subject))
 }
 
 // Values of Config.EventsContent.
@@ -160,8 +163,8 @@ const (
 	EventsWithoutTexts = event.WithoutTexts
 )
 
-// ErrEventsContent says that Config.EventsContent has no value that exists.
-var ErrEventsContent = errors.New("node: content of events: it is full or none")
+// ErrEventsContent says that Config.EventsContent has another value than EventsFull and EventsWithoutTexts.
+var ErrEventsContent = errors.New("node: events_content is full or none")
 
 func checkEventsContent(v string) error {
 	if v != "" && v != EventsFull && v != EventsWithoutTexts {
@@ -184,8 +187,8 @@ type eventMessage struct {
 	data    []byte
 }
 
-// encodeEvent returns an event as observers receive it and, if that has no texts, before it as clients do. A piece of a
-// reply is nothing but text: observers receive none.
+// encodeEvent returns the messages of an event: in full for clients, then without texts for observers. A node that shows
+// observers the texts publishes one message for both. A piece of a reply is nothing but text: observers receive none.
 func (n *Node) encodeEvent(e event.Published) ([]eventMessage, error) {
 	subject, err := n.names.EventSubject(e.Run, e.Agent, e.Kind)
 	if err != nil {
