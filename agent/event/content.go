@@ -17,6 +17,9 @@ func WithoutContent(data any) any {
 	case QueryAnswered:
 		d.Why = ""
 		return d
+	case QueryRefused:
+		d.Why = ""
+		return d
 	case AgentFinished:
 		d.Text, d.Journal, d.Detail = "", "", ""
 		return d

@@ -126,6 +126,7 @@ const (
 	KindLogsAvailable   Kind = "logs.available"
 	KindLogsLow         Kind = "logs.low"
 	KindLogsUnavailable Kind = "logs.unavailable"
+	KindQueryRefused    Kind = "query.refused"
 	KindRunParked       Kind = "run.parked"
 	KindRunReconciled   Kind = "run.reconciled"
 	KindRunQueued       Kind = "run.queued"
@@ -221,6 +222,7 @@ func NodeKinds() map[Kind]any {
 		KindShardReleased:   ShardMoved{},
 		KindShardUnreadable: ShardUnreadable{},
 		KindShardReadable:   ShardUnreadable{},
+		KindQueryRefused:    QueryRefused{},
 		KindRunParked:       RunParked{},
 		KindRunQueued:       RunQueued{},
 		KindRunReconciled:   RunReconciled{},

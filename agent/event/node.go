@@ -65,6 +65,15 @@ type RunReconciled struct {
 	Owned   int `json:"owned"`
 }
 
+// QueryRefused is the data of query.refused: an answer that waited for a node has no effect. The event is in no log.
+type QueryRefused struct {
+	Query string `json:"query"`
+	By    string `json:"by,omitempty"` // who answered, as the client says it
+	// Code and Why are those of the refusal of a direct answer.
+	Code string `json:"code"`
+	Why  string `json:"why"`
+}
+
 // RunRemoved is the data of run.removed: retention removed a run that had ended. The event is in no log.
 type RunRemoved struct {
 	// Why is age, size (of all that is stored), logs, index or blobs (which were nearly full), or unfinished (an

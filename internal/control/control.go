@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/troupe-run/troupe/actors"
@@ -81,6 +82,8 @@ type Config struct {
 	BlobStrays func(ctx context.Context, known func(run string) bool, each func(run string, bytes uint64, newest time.Time)) error
 	// Publish publishes an event to observers. It must not block. Default: none is published.
 	Publish func(event.Published)
+	// Answers are the answers that wait for a node. Default: none do.
+	Answers jetstream.Consumer
 	// Now is the clock by which runs are old. Default: time.Now.
 	Now func() time.Time
 	// Redact redacts secrets in requests and replies. Default: nothing is redacted.
@@ -187,6 +190,9 @@ func Serve(cfg Config) (*Control, error) {
 	if err := cfg.Conn.Flush(); err != nil {
 		return nil, errors.Join(fmt.Errorf("control: %w", err), c.Close())
 	}
+	if cfg.Answers != nil {
+		c.startRequest(func() { c.readStoredAnswers(c.ctx) })
+	}
 	if !cfg.NoActors {
 		c.startRequest(func() { c.retention.run(c.ctx) })
 	}
@@ -240,17 +246,6 @@ func (c *Control) newRequestHandler(verb string, serve verbHandler) func(micro.R
 
 // askNameMax is the most bytes of the name of a request; one with a longer name has none.
 const askNameMax = 64
-
-// requestSize is the memory of a request that waits, with its headers.
-func requestSize(r micro.Request) int {
-	size := len(r.Data()) + len(r.Reply())
-	for key, values := range r.Headers() {
-		for _, v := range values {
-			size += len(key) + len(v)
-		}
-	}
-	return size
-}
 
 // serveOne serves one request and sends its reply.
 func (c *Control) serveOne(verb string, serve verbHandler, r micro.Request) {

@@ -13,7 +13,7 @@ import (
 // namesInEvents are the fields of events without texts: names, ids, reasons and sums. A new field of an event is either one
 // of them or left out by event.WithoutContent.
 var namesInEvents = strings.Fields(`
-	activation after agent always approved_by by call caller child children class conversation_id decision differs digest
+	activation after agent always approved_by by call caller child children class code conversation_id decision differs digest
 	ended error from guardrails hook hooks how id level model name node of other owner parent path phase point
 	pool posted_by purpose query reason ref remedy root rule run run_id sections severity skill stage state stop stop_reason
 	subtype task text tier to tool tools_added tools_removed trace transition type what whose why due schedule_id

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go/micro"
+
 	"github.com/troupe-run/troupe/client"
 )
 
@@ -239,4 +241,15 @@ func (l *fairQueue) pickExcess(size func(*slotShare) int) int {
 		}
 	}
 	return worst
+}
+
+// requestSize is the memory of a request that waits, with its headers.
+func requestSize(r micro.Request) int {
+	size := len(r.Data()) + len(r.Reply())
+	for key, values := range r.Headers() {
+		for _, v := range values {
+			size += len(key) + len(v)
+		}
+	}
+	return size
 }

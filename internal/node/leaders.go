@@ -56,6 +56,9 @@ func (n *Node) openStores(ctx context.Context) (buckets *bus.Buckets, err error)
 			}
 		}
 		buckets, err = bus.ConnectBuckets(ctx, n.logConn, bus.BucketConfig{Names: n.names, BlobBytesMax: blobs})
+		if err == nil && n.embedded == nil && !n.cfg.NoActors { // an embedded server is up only with its node
+			n.answers, err = bus.ReadAnswers(ctx, n.logConn, n.names)
+		}
 		return err
 	})
 	return buckets, err

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/client"
@@ -57,6 +58,7 @@ type Node struct {
 	post        mailbox.Store
 	streams     *jetstream.Post // post, if the logs are in JetStream; otherwise nil
 	blobs       *jetstream.Blobs
+	answers     natsjs.Consumer // of answers that wait for a node; nil: none do
 	actorNode   *actors.Node
 	programs    process.ProgramCounter // that tools and hooks of the node run
 	control     *control.Control
@@ -224,7 +226,7 @@ func serveControl(ctx context.Context, n *Node, rowAdded func(string), holds fun
 	n.control, err = control.Serve(withRestore(n, control.Config{Conn: n.serviceConn, Names: n.names, Post: n.requestLogs(), Node: n.actorNode, Runs: n.runs, Blobs: n.blobs,
 		Build: n.buildRun, RowAdded: rowAdded, LogHealth: n.logHealth.clientInfo, Queue: n.logOwner.QueueView(), Cluster: n.logOwner.ClusterView(), Self: n.describeSelf, Name: n.cfg.Name, Machine: n.cfg.Machine, NoActors: n.cfg.NoActors, Redact: n.mask.MaskBytes,
 		KeepsSchedules: stays, HoldsLog: holds, Triggers: triggers,
-		RetainAge: n.cfg.RetainAge, RetainBytes: n.cfg.RetainBytes, LogsStored: logsStored(n), BlobRoom: n.blobs.Room, BlobStrays: n.blobs.Strays, Publish: n.queueEvent, Now: n.cfg.now, Logger: n.cfg.Logger}))
+		RetainAge: n.cfg.RetainAge, RetainBytes: n.cfg.RetainBytes, LogsStored: logsStored(n), BlobRoom: n.blobs.Room, BlobStrays: n.blobs.Strays, Publish: n.queueEvent, Answers: n.answers, Now: n.cfg.now, Logger: n.cfg.Logger}))
 	if err != nil {
 		return err
 	}

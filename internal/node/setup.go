@@ -57,6 +57,9 @@ func makeStores(ctx context.Context, nc *nats.Conn, cfg Config, replicas int) er
 	if _, err = bus.ConnectBuckets(ctx, nc, bus.BucketConfig{Names: names, Replicas: replicas}); err == nil {
 		err = bus.MakeTriggers(ctx, nc, names, replicas)
 	}
+	if err == nil {
+		_, err = bus.ConnectAnswers(ctx, nc, names, replicas)
+	}
 	return errors.Join(err, post.Close())
 }
 

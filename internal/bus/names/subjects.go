@@ -40,6 +40,8 @@ const (
 	commandToken       = "cmd"
 	triggerToken       = "trigger"
 	triggerTokensMax   = 4
+	answerToken        = "answer"
+	storedToken        = "stored"
 	boxSubjectTokens   = 6
 	eventSubjectTokens = 6
 )
@@ -230,6 +232,32 @@ func (n Names) TriggerSubject(name string) (string, error) {
 
 // TriggerStream is the name of the stream in which the messages of triggers wait until a node has taken them.
 func (n Names) TriggerStream() string { return strings.ToUpper(n.Prefix() + "_triggers") }
+
+// AnswerSubject is where a client leaves an answer for a run while no node is up.
+func (n Names) AnswerSubject(run string) (string, error) {
+	if err := CheckToken(run); err != nil {
+		return "", fmt.Errorf("answers to run %q: %w", run, err)
+	}
+	return n.Prefix() + "." + answerToken + "." + run, nil
+}
+
+// AllAnswers matches every answer that clients leave.
+func (n Names) AllAnswers() string { return n.Prefix() + "." + answerToken + ".*" }
+
+// StoredAnswers is where the server says that it has stored an answer to a run; "*": to any.
+func (n Names) StoredAnswers(run string) string { return n.Prefix() + "." + storedToken + "." + run }
+
+// AnswerStream is the name of the stream of answers.
+func (n Names) AnswerStream() string { return strings.ToUpper(n.Prefix() + "_" + answerToken) }
+
+// ParseAnswer returns the run of an answer.
+func (n Names) ParseAnswer(subject string) (run string, err error) {
+	run, ok := strings.CutPrefix(subject, n.Prefix()+"."+answerToken+".")
+	if !ok || CheckToken(run) != nil {
+		return "", fmt.Errorf("%w: %q is no answer", ErrSubject, subject)
+	}
+	return run, nil
+}
 
 // The verbs of the Synadia Agent Protocol.
 const (

@@ -33,25 +33,30 @@ func TestSubjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	for got, want := range map[string]string{
-		n.BoxStream("default", 3):                    "TROUPE_BOX_DEFAULT_3",
-		other.BoxStream("gpu-1", 0):                  "ACME_BOX_GPU-1_0",
-		n.ShardSubjects("default", 3):                "troupe.box.default.3.*.*",
-		n.AllBoxes():                                 "troupe.box.>",
-		n.AllEvents():                                "troupe.evt.>",
-		n.AllCommands():                              "troupe.cmd.>",
-		n.CommandPrefix():                            "troupe.cmd",
-		other.ShardBucket():                          "acme_shards",
-		n.NodeBucket():                               "troupe_nodes",
-		n.RunBucket():                                "troupe_runs",
-		n.BlobStore():                                "troupe_blobs",
-		n.AllTriggers():                              "troupe.trigger.>",
-		n.TriggerStream():                            "TROUPE_TRIGGERS",
-		mustSubject(n.TriggerSubject("git.push")):    "troupe.trigger.git.push",
-		mustSubject(n.RunSubjects("r")):              "troupe.box.*.*.r.*",
-		mustSubject(n.RunEvents("r")):                "troupe.evt.r.>",
-		mustSubject(other.CommandSubject("run")):     "acme.cmd.run",
-		mustSubject(n.AgentSubject("hb", "me", "x")): "agents.hb.troupe.me.x",
-		mustSubject(names.KVSubject("b", "a.1")):     "$KV.b.a.1",
+		n.BoxStream("default", 3):                     "TROUPE_BOX_DEFAULT_3",
+		other.BoxStream("gpu-1", 0):                   "ACME_BOX_GPU-1_0",
+		n.ShardSubjects("default", 3):                 "troupe.box.default.3.*.*",
+		n.AllBoxes():                                  "troupe.box.>",
+		n.AllEvents():                                 "troupe.evt.>",
+		n.AllCommands():                               "troupe.cmd.>",
+		n.CommandPrefix():                             "troupe.cmd",
+		other.ShardBucket():                           "acme_shards",
+		n.NodeBucket():                                "troupe_nodes",
+		n.RunBucket():                                 "troupe_runs",
+		n.BlobStore():                                 "troupe_blobs",
+		n.AllTriggers():                               "troupe.trigger.>",
+		n.TriggerStream():                             "TROUPE_TRIGGERS",
+		mustSubject(n.TriggerSubject("git.push")):     "troupe.trigger.git.push",
+		mustSubject(n.RunSubjects("r")):               "troupe.box.*.*.r.*",
+		mustSubject(n.RunEvents("r")):                 "troupe.evt.r.>",
+		mustSubject(other.CommandSubject("run")):      "acme.cmd.run",
+		mustSubject(n.AgentSubject("hb", "me", "x")):  "agents.hb.troupe.me.x",
+		mustSubject(names.KVSubject("b", "a.1")):      "$KV.b.a.1",
+		n.AllAnswers():                                "troupe.answer.*",
+		mustSubject(other.AnswerSubject("r")):         "acme.answer.r",
+		mustSubject(n.ParseAnswer("troupe.answer.r")): "r",
+		n.StoredAnswers("r"):                          "troupe.stored.r",
+		other.AnswerStream():                          "ACME_ANSWER",
 	} {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)
@@ -93,13 +98,14 @@ func TestBadTokens(t *testing.T) {
 		_, event4 := n.EventSubject("r", "a", "b."+bad)
 		_, events := n.RunEvents(bad)
 		_, cmd := n.CommandSubject(bad)
+		_, answer := n.AnswerSubject(bad)
 		_, agent := n.AgentSubject("hb", bad, "x")
 		_, key := names.KVSubject("b", "x."+bad)
 		_, trigger := n.TriggerSubject("x." + bad)
 		if bad == "a.b" {
 			key, trigger = names.ErrToken, names.ErrToken // they may have several tokens
 		}
-		for i, err := range []error{prefix, box1, box2, box3, run, event1, event2, event3, event4, events, cmd, agent, key, trigger} {
+		for i, err := range []error{prefix, box1, box2, box3, run, event1, event2, event3, event4, events, cmd, answer, agent, key, trigger} {
 			if !errors.Is(err, names.ErrToken) && (i > 0 || bad != "") {
 				t.Errorf("%q, builder %d: %v", bad, i, err)
 			}

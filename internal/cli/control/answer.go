@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -55,7 +56,11 @@ func (cs *Commands) Answer() *cobra.Command {
 				if as != "" {
 					r.By = as
 				}
-				if err := request.SendAnswer(ctx, s, r, cs.Console.Say); err != nil {
+				err = request.SendAnswer(ctx, s, r, cs.Console.Say)
+				if errors.Is(err, client.ErrUnavailable) && cs.Sessions.Conn.NamesServer() && always != "project" {
+					return cs.storeAnswer(ctx, s, r)
+				}
+				if err != nil {
 					return err
 				}
 				return cs.printRecorded(ctx, s, run)
@@ -67,6 +72,23 @@ func (cs *Commands) Answer() *cobra.Command {
 	c.Flags().StringVar(&digest, "digest", "", "SHA-256 of the call, from troupe questions -o json; the answer is refused if the call has changed")
 	c.Flags().StringVar(&as, "as", "", "name with which the answer is recorded (default: the name of your account)")
 	return c
+}
+
+// storeAnswer leaves an answer on a server that nodes share, because none of them is up.
+func (cs *Commands) storeAnswer(ctx context.Context, s *session.Session, r client.AnswerRequest) error {
+	if err := client.StoreAnswer(ctx, s.Client, r); err != nil {
+		return err
+	}
+	if !cs.Console.Quiet {
+		cs.Console.Say("stored: no node is running; a node reads it when it starts")
+		if r.Decision == spec.Approve && r.Digest == "" {
+			cs.Console.Say("if this is about a call, the node refuses it: such an approval needs --digest, from `troupe questions -o json` or the event query.asked")
+		}
+	}
+	if cs.Console.Output == "table" {
+		return nil
+	}
+	return cs.Console.PrintData(map[string]any{"run_id": r.RunID, "recorded": false, "stored": true, "running": false})
 }
 
 // Questions makes the command questions.

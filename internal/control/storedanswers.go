@@ -1,0 +1,145 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+const (
+	// answerPause is the pause after the stream of answers could not be read.
+	answerPause = time.Second
+	// answerWait is how long one request for the next answer waits.
+	answerWait = 20 * time.Second
+	// answerTries is how often a stored answer to a question that is not there is tried, with a pause that doubles from
+	// answerPause to answerPauseMax: the agent may have asked in its own log, and not yet in that of the run.
+	answerTries    = 7
+	answerPauseMax = 30 * time.Second
+	queryBytesMax  = 256
+)
+
+// readStoredAnswers reads the answers that clients have left on the server while no node was up.
+func (c *Control) readStoredAnswers(ctx context.Context) {
+	for ctx.Err() == nil {
+		m, err := c.nextAnswer(ctx)
+		switch {
+		case err == nil:
+			c.takeStoredAnswer(ctx, m)
+			continue
+		case errors.Is(err, context.DeadlineExceeded), errors.Is(err, jetstream.ErrNoMessages), errors.Is(err, context.Canceled):
+			continue // there is none
+		}
+		c.cfg.Logger.Warn("the answers that wait for a node cannot be read", "error", err)
+		select {
+		case <-time.After(answerPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (c *Control) nextAnswer(ctx context.Context) (jetstream.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWait)
+	defer cancel()
+	return c.cfg.Answers.Next(jetstream.FetchContext(ctx))
+}
+
+// takeStoredAnswer answers a question with what a client has left. The answer is removed once it is in the log of the
+// agent, or refused.
+func (c *Control) takeStoredAnswer(ctx context.Context, m jetstream.Msg) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var r client.AnswerRequest
+	_, err := c.callRecovered(ctx, "answer", func(ctx context.Context, data []byte) (any, error) {
+		if err := c.readAnswer(m.Subject(), data, &r); err != nil {
+			return nil, err
+		}
+		return c.runs.answerStored(ctx, r)
+	}, c.cfg.Redact(m.Data()))
+	if err == nil {
+		c.cfg.Logger.Info("an answer that waited for a node was read", "run", r.RunID, "query", r.Query)
+		c.settleStoredAnswer(r, m.Ack())
+		return
+	}
+	tries := uint64(answerTries)
+	if meta, metaErr := m.Metadata(); metaErr == nil {
+		tries = meta.NumDelivered
+	}
+	refusal := c.newRefusal("answer", err)
+	if isPassing(refusal.Code) || refusal.Code == client.CodeNotFound && tries < answerTries {
+		pause := min(answerPause<<min(tries-1, answerTries), answerPauseMax)
+		c.settleStoredAnswer(r, m.NakWithDelay(pause))
+		return
+	}
+	c.refuseStoredAnswer(ctx, r, refusal)
+	c.settleStoredAnswer(r, m.Term())
+}
+
+// isPassing reports whether a later attempt may succeed, whatever the answer.
+func isPassing(code string) bool {
+	switch code {
+	case client.CodeUnavailable, client.CodeLimit, client.CodeLogs, client.CodeInternal:
+		return true
+	}
+	return false
+}
+
+// readAnswer decodes an answer, whose subject names its run.
+func (c *Control) readAnswer(subject string, data []byte, r *client.AnswerRequest) error {
+	run, err := c.cfg.Names.ParseAnswer(subject)
+	if err == nil {
+		err = decodeStrict(data, r)
+	}
+	if r.RunID == "" {
+		r.RunID = run
+	}
+	if err == nil && r.RunID != run {
+		err = fmt.Errorf("the subject names the run %s, and the answer %.80q", run, r.RunID)
+	}
+	r.RunID = run
+	if err != nil {
+		return &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: "send a JSON object with the fields of troupe.cmd.answer: docs/control.md"}
+	}
+	return nil
+}
+
+// answerStored is answerQuery for an answer that has waited. An approval must say which call was read: by now the question
+// may be about another one.
+func (c *commander) answerStored(ctx context.Context, r client.AnswerRequest) (any, error) {
+	if r.Decision == spec.Approve && r.Digest == "" {
+		_, q, ok, err := c.awaitQuestion(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		if ok && q.Digest != "" {
+			return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the approval of %q in %s waited for a node, and does not name the call", r.Query, r.RunID),
+				Hint: "`troupe questions -o json` shows the digest of the call: --digest"}
+		}
+	}
+	return c.answerQuery(ctx, r)
+}
+
+// refuseStoredAnswer reports an answer that has no effect: nobody waits for the reply. A run that does not exist has no events.
+func (c *Control) refuseStoredAnswer(ctx context.Context, r client.AnswerRequest, why *client.Error) {
+	c.cfg.Logger.Warn("an answer that waited for a node was refused", "run", r.RunID, "query", clip.Text(r.Query, queryBytesMax), "code", why.Code, "error", why.Text)
+	if _, err := c.runs.findRun(ctx, r.RunID); err != nil {
+		return
+	}
+	now := c.cfg.Now()
+	c.cfg.Publish(event.Published{V: 1, ID: fmt.Sprintf("%s#refused-%s", mailbox.At(r.RunID, mailbox.Super), client.NewID()), TS: event.FormatStamp(now.UnixMilli()), Run: r.RunID, Agent: mailbox.Super, Node: c.cfg.Name,
+		Kind: event.KindQueryRefused, Data: event.QueryRefused{Query: clip.Text(r.Query, queryBytesMax), By: answeredBy(r.By), Code: why.Code, Why: why.Text}})
+}
+
+func (c *Control) settleStoredAnswer(r client.AnswerRequest, err error) {
+	if err != nil { // it comes again, and then has no further effect
+		c.cfg.Logger.Warn("the stream of answers was not told that an answer was read", "run", r.RunID, "error", err)
+	}
+}
