@@ -303,6 +303,44 @@ func checkPrune(ctx context.Context, t *testing.T, c *client.Client, model strin
 	}
 }
 
+// TestTriggersNeedTheirStream: on a site that was set up before there were triggers, a schedule of one is refused with the remedy.
+func TestTriggersNeedTheirStream(t *testing.T) {
+	s := startSite(t)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := node.SetupServer(ctx, node.Config{Bus: s.connectOptions("setup")}, 1); err != nil {
+		t.Fatal(err)
+	}
+	o := s.connectOptions("setup")
+	o.InboxPrefix = "_INBOX_setup"
+	nc, err := bus.Connect(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if _, err := nc.RequestWithContext(ctx, "$JS.API.STREAM.DELETE.TROUPE_TRIGGERS", nil); err != nil {
+		t.Fatal(err)
+	}
+	h, err := node.Start(ctx, node.Config{Name: "n1", Bus: s.connectOptions("node"), ServiceBus: bus.Options{NKey: s.seeds["service"]}, System: bus.Options{NKey: s.seeds["system"]}, Profile: bus.ServerSync, Env: func(string) string { return "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	c, err := client.Dial(s.connectOptions("client"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, err = c.Run(ctx, client.RunRequest{RunID: "deploys", Prompt: "Say hello", Model: "builtin/scout", On: "deploys"})
+	if refused := (*client.Error)(nil); !errors.As(err, &refused) || !strings.Contains(refused.Hint, "troupe-node --setup") {
+		t.Errorf("a trigger without its stream: %v", err)
+	}
+}
+
 // beginByMessage has a message of the role client begin a run.
 func (s *testSite) beginByMessage(ctx context.Context, c *client.Client, model string) {
 	s.t.Helper()

@@ -26,7 +26,7 @@ const (
 )
 
 // errNoTriggers says that the stream of the triggers is missing and cannot be made.
-var errNoTriggers = errors.New("bus: the stream for triggers is missing; troupe-node --setup makes it")
+var errNoTriggers = errors.New("bus: the stream of the triggers is missing on this server")
 
 // MakeTriggers makes the stream in which the messages of triggers wait, if it is missing. A message stays until every
 // schedule of its subject has taken it, and is not stored if there is none.

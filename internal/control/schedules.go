@@ -181,7 +181,10 @@ func (c *opener) checkScheduled(ctx context.Context, r client.RunRequest, rule s
 	}
 	if rule.On != "" {
 		if err := c.cfg.Triggers.Prepare(ctx); err != nil {
-			return r, none, &client.Error{Code: client.CodeUnavailable, Text: err.Error(), Hint: "an operator makes it with the credential of setup"}
+			if bus.IsUnavailable(err) {
+				return r, none, err
+			}
+			return r, none, &client.Error{Code: client.CodeConflict, Text: err.Error(), Hint: "an operator makes it: troupe-node --setup, with the credential of setup"}
 		}
 	}
 	r.RunID = ""
