@@ -51,7 +51,7 @@ var wrongCommands = []wrongInput{
 var wrongFlags = []wrongInput{
 	usage("run --maxturn 3 hi", "unknown flag: --maxturn", "did you mean --max-turns?"),
 	usage("run --modle x hi", "unknown flag: --modle", "did you mean --model?"),
-	usage("run --at 12:00 hi", "unknown flag: --at", "hint:"),
+	usage("run --when 12:00 hi", "unknown flag: --when", "hint:"),
 	usage("run $OK --max-turns -1 hi", "--max-turns must not be negative", "leave it out for the default"),
 	usage("run $OK --max-turns 1.5 hi", `--max-turns "1.5": expected a whole number`, "such as 20"),
 	usage("run $OK --max-turns many hi", `--max-turns "many": expected a whole number`),
