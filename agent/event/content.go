@@ -1,10 +1,12 @@
 package event
 
+import "strings"
+
 // WithoutContent returns the data of an event without the texts of people, models and tools.
 func WithoutContent(data any) any {
 	switch d := data.(type) {
 	case RunStarted:
-		d.Goal = ""
+		d.Goal, d.Caller = "", ""
 		return d
 	case Result:
 		return resultWithoutContent(d)
@@ -12,10 +14,10 @@ func WithoutContent(data any) any {
 		d.Goal = ""
 		return d
 	case AgentParked:
-		d.Question, d.Rule = "", ""
+		d.Question, d.Rule, d.Digest = "", "", ""
 		return d
 	case QueryAnswered:
-		d.Why = ""
+		d.Why, d.Digest = "", ""
 		return d
 	case QueryRefused:
 		d.Why = ""
@@ -41,7 +43,7 @@ func WithoutContent(data any) any {
 		d.Text = ""
 		return d
 	case ToolCall:
-		d.Args, d.Text = "", ""
+		d.Tool, d.Args, d.Text = toolName(d.Tool), "", ""
 		return d
 	case ToolRetry:
 		d.Text = ""
@@ -58,8 +60,30 @@ func WithoutContent(data any) any {
 	case Warning:
 		d.Why = ""
 		return d
+	case LaneFailed:
+		d.Why = ""
+		return d
+	case LoopDetected:
+		d.Tool = toolName(d.Tool)
+		return d
 	}
 	return hookWithoutContent(data)
+}
+
+// NoToolName replaces the name of a tool that no tool can have: a model writes there what it likes.
+const NoToolName = "unknown"
+
+const toolNameMax = 64 // bytes, as providers limit the names of tools
+
+// toolName is the name of a tool, unless no tool can have it.
+func toolName(name string) string {
+	isOther := func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '.'
+	}
+	if len(name) > toolNameMax || strings.ContainsFunc(name, isOther) {
+		return NoToolName
+	}
+	return name
 }
 
 func hookWithoutContent(data any) any {
@@ -76,7 +100,7 @@ func hookWithoutContent(data any) any {
 		d.Detail = ""
 		return d
 	case ToolDecided:
-		d.Why, d.Args, d.Rule = "", "", ""
+		d.Why, d.Args, d.Rule, d.Digest = "", "", "", ""
 		return d
 	}
 	return data
@@ -92,7 +116,7 @@ func resultWithoutContent(d Result) Result {
 	for i, a := range d.Agents {
 		if a.Query != nil {
 			q := *a.Query
-			q.Question, q.Rule = "", ""
+			q.Question, q.Rule, q.Digest = "", "", ""
 			a.Query = &q
 		}
 		agents[i] = a

@@ -116,7 +116,7 @@ func TestADirectoryCanOnlyLowerTheMoneyOfAnAgent(t *testing.T) {
 // The sentences of a directory add to the user's: they take none away.
 func TestSentencesOfAllPlacesAddUp(t *testing.T) {
 	got, err := loadSettings(t, "constraints: [Theirs.]\n", "constraints: Mine.\n", map[string]string{"TROUPE_CONSTRAINTS": "Variable."})
-	if err != nil || got["constraints"].Value != "Variable.\nMine.\nTheirs." {
+	if err != nil || got["constraints"].Value != "Variable.\nMine.\n(troupe.yaml of the directory) Theirs." {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

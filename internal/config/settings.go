@@ -12,7 +12,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -193,21 +192,38 @@ func (p SettingSources) addFiles(all map[string]Setting) error {
 			all[s.Key] = s
 		}
 	}
-	addSentences(all, mine, theirs)
+	addSentences(all, mine, "")
+	addSentences(all, theirs, DirectorySentence)
 	return nil
 }
 
-// addSentences adds the sentences of the files: they add up, so the file of a directory removes none of the user's.
-func addSentences(all map[string]Setting, files ...[]Setting) {
-	for _, s := range slices.Concat(files...) {
+// DirectorySentence begins each sentence of the file of a directory: that may come from anyone, so an agent must be able to
+// tell it from what its user says.
+const DirectorySentence = "(" + FileName + " of the directory) "
+
+// addSentences adds the sentences of a file: they add up, so the file of a directory removes none of the user's.
+func addSentences(all map[string]Setting, file []Setting, mark string) {
+	for _, s := range file {
 		if settingKinds[s.Key] != linesKind {
 			continue
 		}
+		s.Value = markLines(s.Value, mark)
 		if known, ok := all[s.Key]; ok {
 			s.Value, s.From = known.Value+"\n"+s.Value, known.From+" and "+s.From
 		}
 		all[s.Key] = s
 	}
+}
+
+// markLines puts a mark before each line that has a text.
+func markLines(text, mark string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.TrimSpace(line) != "" {
+			lines[i] = mark + strings.TrimSpace(line)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // readSettings reads one file; a missing file has no settings.
