@@ -15,7 +15,7 @@ import (
 var namesInEvents = strings.Fields(`
 	activation after agent always approved_by budget.changed:rule budget.changed:why budget.denied:rule
 	budget.denied:why budget.exhausted:rule budget.exhausted:why budget.overrun:rule budget.overrun:why
-	budget.reserved:rule budget.reserved:why budget.settled:rule budget.settled:why by call child children class
+	budget.reserved:rule budget.reserved:why budget.settled:rule budget.settled:why by call child children class code
 	conversation_id decision differs due ended error.raised:error gate.paused:why guardrail.escalated:tool
 	guardrail.triggered:tool guardrails hook hook.fired:tool hooks how id level limit.near:what limit.soft:what
 	logs.available:remedy logs.available:why logs.low:remedy logs.low:why logs.unavailable:remedy logs.unavailable:why
