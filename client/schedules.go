@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/troupe-run/troupe/internal/schedule"
 )
@@ -26,7 +27,7 @@ type ScheduleInfo struct {
 	LastRun string `json:"last_run,omitempty"`
 	LastDue string `json:"last_due,omitempty"`
 	// Fired counts runs, MissedCount due times that began none, and Refused runs that the node refused, the newest
-	// because of Error.
+	// because of Error. If a node cannot read the log of the schedule, Error says why, and List returns it with its ID alone.
 	Fired       int    `json:"fired"`
 	MissedCount int    `json:"missed_count"`
 	Refused     int    `json:"refused"`
@@ -49,8 +50,11 @@ func (l Schedules) List(ctx context.Context) ([]ScheduleInfo, error) {
 func (l Schedules) Get(ctx context.Context, id string) (ScheduleInfo, error) {
 	var list []ScheduleInfo
 	err := l.Client.askNode(ctx, "schedules", schedule.Request{ID: id}, &list)
-	if err != nil || len(list) == 0 {
+	if err != nil {
 		return ScheduleInfo{}, err
+	}
+	if len(list) == 0 {
+		return ScheduleInfo{}, &Error{Code: CodeNotFound, Text: fmt.Sprintf("there is no schedule %.80q", id), Hint: "`troupe schedules list` shows them"}
 	}
 	return list[0], nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
 	"github.com/troupe-run/troupe/agent/spec"
@@ -366,13 +367,47 @@ func (s *testSite) beginByMessage(ctx context.Context, c *client.Client, model s
 		s.t.Fatal(err)
 	}
 	defer nc.Close()
-	if reply, err := nc.RequestWithContext(ctx, "troupe.trigger.deploys", []byte("shop 1.2")); err != nil || !strings.Contains(string(reply.Data), "TROUPE_TRIGGERS") {
-		s.t.Fatalf("the message was not stored: %v", err)
+	// A message names the subject of its acknowledgement, which the server would write there whatever the client may do.
+	before := s.countStored(ctx, "TROUPE_BOX_DEFAULT_0", "troupe.box.default.0.forged.root")
+	for _, reply := range []string{"troupe.box.default.0.forged.root", "$KV.troupe_shards.forged", "$KV.troupe_runs.forged"} {
+		if err := nc.PublishRequest("troupe.trigger.deploys", reply, []byte("shop 1.2")); err != nil {
+			s.t.Fatal(err)
+		}
+		if _, err := fired.NextMsgWithContext(ctx); err != nil {
+			s.t.Errorf("no run began: %v", err)
+		}
 	}
-	if _, err := fired.NextMsgWithContext(ctx); err != nil {
-		s.t.Errorf("no run began: %v", err)
+	for stream, subject := range map[string]string{"TROUPE_BOX_DEFAULT_0": "troupe.box.default.0.forged.root", "KV_troupe_shards": "$KV.troupe_shards.forged", "KV_troupe_runs": "$KV.troupe_runs.forged"} {
+		if n := s.countStored(ctx, stream, subject); n != before {
+			s.t.Errorf("a client has written %d messages on %s", n, subject)
+		}
 	}
 	if err := (client.Schedules{Client: c}).Delete(ctx, "deploys"); err != nil {
 		s.t.Errorf("the schedule was not deleted: %v", err)
 	}
+}
+
+// countStored counts the messages of a subject in a stream.
+func (s *testSite) countStored(ctx context.Context, stream, subject string) uint64 {
+	s.t.Helper()
+	o := s.connectOptions("setup")
+	o.InboxPrefix = "_INBOX_setup"
+	nc, err := bus.Connect(o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	found, err := js.Stream(ctx, stream)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	info, err := found.Info(ctx, jetstream.WithSubjectFilter(subject))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return info.State.Subjects[subject]
 }

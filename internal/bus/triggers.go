@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -25,24 +26,37 @@ const (
 	triggerTimeout = 5 * time.Second
 )
 
-// errNoTriggers says that the stream of the triggers is missing and cannot be made.
-var errNoTriggers = errors.New("bus: the stream of the triggers is missing on this server")
+var (
+	// errNoTriggers says that the stream of the triggers is missing and cannot be made.
+	errNoTriggers = errors.New("bus: the stream of the triggers is missing on this server, or acknowledges messages")
+	// errTriggersAcknowledge says that the stream has the setting with which a client writes where it may not.
+	errTriggersAcknowledge = errors.New("bus: the stream of the triggers acknowledges messages; troupe-node --setup changes that")
+)
 
 // MakeTriggers makes the stream in which the messages of triggers wait, if it is missing. A message stays until every
-// schedule of its subject has taken it, and is not stored if there is none.
+// schedule of its subject has taken it, and is not stored if there is none. The stream acknowledges nothing: a message names
+// the subject of its acknowledgement, and the server publishes there without the rights of the client, also in a log. A
+// stream that acknowledges is changed.
 func MakeTriggers(ctx context.Context, nc *nats.Conn, n names.Names, replicas int) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return fmt.Errorf("bus: triggers: %w", err)
 	}
-	_, err = js.Stream(ctx, n.TriggerStream())
+	s, err := js.Stream(ctx, n.TriggerStream())
+	if err == nil && !s.CachedInfo().Config.NoAck {
+		quiet := s.CachedInfo().Config
+		quiet.NoAck = true
+		if _, err = js.UpdateStream(ctx, quiet); err != nil {
+			err = fmt.Errorf("%w: %w", errTriggersAcknowledge, err)
+		}
+	}
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return err
 	}
 	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: n.TriggerStream(), Description: "messages that begin runs of troupe", Subjects: []string{n.AllTriggers()}, Replicas: replicas,
 		Retention: jetstream.InterestPolicy, Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true,
-		MaxMsgsPerSubject: TriggerQueueMax, MaxMsgSize: TriggerBytesMax, MaxBytes: triggerStreamBytesMax,
+		MaxMsgsPerSubject: TriggerQueueMax, MaxMsgSize: TriggerBytesMax, MaxBytes: triggerStreamBytesMax, NoAck: true,
 		// The server would drop a message whose Nats-Msg-Id came on another subject before.
 		Duplicates: 100 * time.Millisecond,
 	})
@@ -57,6 +71,8 @@ type Triggers struct {
 	nc *nats.Conn
 	js jetstream.JetStream
 	n  names.Names
+	// isQuiet: the stream is there, and acknowledges nothing.
+	isQuiet atomic.Bool
 }
 
 // NewTriggers gives messages over a connection of a node.
@@ -65,10 +81,10 @@ func NewTriggers(nc *nats.Conn, n names.Names) (*Triggers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bus: triggers: %w", err)
 	}
-	return &Triggers{nc, js, n}, nil
+	return &Triggers{nc: nc, js: js, n: n}, nil
 }
 
-// Prepare makes the stream if it is missing.
+// Prepare makes the stream if it is missing, and has it acknowledge nothing.
 func (t *Triggers) Prepare(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, triggerTimeout)
 	defer cancel()
@@ -76,6 +92,7 @@ func (t *Triggers) Prepare(ctx context.Context) error {
 	if err != nil && ctx.Err() == nil && within.Err() != nil {
 		return errNoTriggers
 	}
+	t.isQuiet.Store(err == nil)
 	return err
 }
 
@@ -122,6 +139,11 @@ func (m *TriggerMessage) Later(after time.Duration) error { return m.msg.NakWith
 
 // Next waits for the next message of a schedule, for a while; nil: none came.
 func (t *Triggers) Next(ctx context.Context, schedule, trigger string, wait time.Duration) (*TriggerMessage, error) {
+	if !t.isQuiet.Load() {
+		if err := t.Prepare(ctx); err != nil {
+			return nil, err
+		}
+	}
 	c, err := t.js.Consumer(ctx, t.n.TriggerStream(), schedule)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		if err = t.Open(ctx, schedule, trigger); err == nil {

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -252,6 +253,7 @@ func (c *Control) serveOne(verb string, serve verbHandler, r micro.Request) {
 	ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
 	defer cancel()
 	ctx = context.WithValue(ctx, traceKey{}, r.Headers().Get(client.TraceHeader))
+	ctx = context.WithValue(ctx, anyoneKey{}, r.Reply() == "" || strings.HasPrefix(r.Reply(), bus.ServerInbox))
 	reply, err := c.callRecovered(ctx, verb, serve, c.cfg.Redact(r.Data()))
 	var data []byte
 	if err == nil {
@@ -267,6 +269,10 @@ func (c *Control) serveOne(verb string, serve verbHandler, r micro.Request) {
 
 // traceKey is the key of the trace context that the header of a request names.
 type traceKey struct{}
+
+// anyoneKey is the key of whether a request may be of a connection without a credential: it comes from another account, so the
+// server named its reply subject, or has none, so its sender is unknown.
+type anyoneKey struct{}
 
 var errBusy = &client.Error{Code: client.CodeLimit, Text: "too many requests of this verb at once", Hint: "ask again in a moment", Retry: retryAfter}
 

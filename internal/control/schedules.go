@@ -84,6 +84,9 @@ func scheduleWish(r client.RunRequest) schedule.Wish {
 // createSchedule makes a schedule of a request, after it has checked the request as if its run began now. The request
 // with an id that exists changes nothing.
 func (c *opener) createSchedule(ctx context.Context, r client.RunRequest, w schedule.Wish) (any, error) {
+	if anyone, ok := ctx.Value(anyoneKey{}).(bool); ok && anyone {
+		return nil, &client.Error{Code: client.CodeForbidden, Text: "a connection without a credential makes no schedule", Hint: "use the credential of the user in node.json, and name a reply subject"}
+	}
 	if err := c.checkSchedulable(r); err != nil {
 		return nil, err
 	}
@@ -147,18 +150,15 @@ func (c *opener) checkSchedulable(r client.RunRequest) error {
 // user's own command may bring only for the moment counts no more then, so it does not count now.
 func (c *opener) checkScheduled(ctx context.Context, r client.RunRequest, rule schedule.Rule) (client.RunRequest, client.RunAccepted, error) {
 	var none client.RunAccepted
-	ids, err := c.listScheduleIDs(ctx)
-	if err != nil {
+	if err := c.checkScheduleRoom(ctx); err != nil {
 		return r, none, err
-	}
-	if len(ids) >= schedulesMax {
-		return r, none, &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("there are %d schedules already", schedulesMax), Hint: "`troupe schedules delete` ends one"}
 	}
 	if err := c.checkRoom(ctx); err != nil {
 		return r, none, err
 	}
 	asked := r.Conversation
 	if r.Conversation != "" {
+		var err error
 		if r.Conversation, err = c.checkConversation(ctx, r); err != nil {
 			return r, none, err
 		}
@@ -191,7 +191,34 @@ func (c *opener) checkScheduled(ctx context.Context, r client.RunRequest, rule s
 	return r, accepted, nil
 }
 
-// listSchedules lists the schedules, or shows one.
+// checkScheduleRoom refuses a schedule if there are as many as there may be. The log of a deleted one stays, and does not count.
+func (c *lookup) checkScheduleRoom(ctx context.Context) error {
+	ids, err := c.listScheduleIDs(ctx)
+	if err != nil || len(ids) < schedulesMax {
+		return err
+	}
+	count := 0
+	for _, id := range ids {
+		s, err := c.readSchedule(ctx, id)
+		if isOutage(ctx, err) {
+			return err
+		}
+		if err != nil || s.Exists() {
+			count++
+		}
+	}
+	if count >= schedulesMax {
+		return &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("there are %d schedules already", schedulesMax), Hint: "`troupe schedules delete` ends one"}
+	}
+	return nil
+}
+
+// isOutage reports whether an error says nothing about the log that could not be read.
+func isOutage(ctx context.Context, err error) bool {
+	return err != nil && (ctx.Err() != nil || bus.IsUnavailable(err))
+}
+
+// listSchedules lists the schedules, or shows one. One whose log cannot be read is listed with the reason.
 func (c *viewer) listSchedules(ctx context.Context, r schedule.Request) (any, error) {
 	if r.ID != "" {
 		s, err := c.findSchedule(ctx, r.ID)
@@ -209,10 +236,12 @@ func (c *viewer) listSchedules(ctx context.Context, r schedule.Request) (any, er
 	list := []client.ScheduleInfo{}
 	for _, id := range ids {
 		s, err := c.readSchedule(ctx, id)
-		if err != nil {
+		if isOutage(ctx, err) {
 			return nil, err
 		}
-		if s.Exists() {
+		if err != nil {
+			list = append(list, client.ScheduleInfo{ID: id, Error: truncateText(err.Error(), errorBytesMax)})
+		} else if s.Exists() {
 			list = append(list, describeSchedule(id, s))
 		}
 	}

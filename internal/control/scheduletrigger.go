@@ -75,7 +75,7 @@ func (c *Control) beginByMessage(ctx context.Context, id string, s *schedule.Sta
 	if !again {
 		c.publishFired(id, event.ScheduleFired{RunID: taken.Run, Due: formatMS(m.At.UnixMilli())})
 	}
-	return c.condenseSchedule(ctx, id, s)
+	return nil
 }
 
 // quoteMessage quotes the text of a message. It is not the user's: the marks around it cannot be in it, because they

@@ -109,6 +109,9 @@ func (c *Control) LookAtSchedule(id string) (wait time.Duration, more bool, err 
 		if err != nil {
 			return 0, true, err
 		}
+		if err := c.condenseSchedule(ctx, id, s); err != nil {
+			return 0, true, err
+		}
 		act, err := s.Next(id, c.cfg.Now().UnixMilli(), func(run string) (bool, error) { return c.runs.isAtWork(ctx, run) })
 		if err != nil {
 			return 0, true, err
@@ -160,16 +163,13 @@ func (c *Control) openDue(ctx context.Context, id string, s *schedule.State, act
 		return err
 	}
 	if refused != nil {
-		s, err = c.runs.appendToSchedule(ctx, id, schedule.NewRefused(act.DueMS, "", refused.Text))
+		_, err = c.runs.appendToSchedule(ctx, id, schedule.NewRefused(act.DueMS, "", refused.Text))
 		c.publishMissed(id, act.DueMS, event.ScheduleMissed{Why: schedule.WhyRefused, Missed: 1, Detail: refused.Text})
 	} else {
-		s, err = c.runs.appendToSchedule(ctx, id, schedule.Fired{DueMS: act.DueMS, Run: act.Run})
+		_, err = c.runs.appendToSchedule(ctx, id, schedule.Fired{DueMS: act.DueMS, Run: act.Run})
 		c.publishFired(id, event.ScheduleFired{RunID: act.Run, Due: formatMS(act.DueMS), Missed: act.Missed})
 	}
-	if err != nil {
-		return err
-	}
-	return c.condenseSchedule(ctx, id, s)
+	return err
 }
 
 // condenseSchedule keeps the log of a schedule short.

@@ -40,14 +40,15 @@ func (s *State) Next(id string, nowMS int64, isWorking func(run string) (bool, e
 	case s.Pending != 0:
 		return Open{DueMS: s.Pending, Run: RunID(id, s.Pending, ""), Missed: s.PendingMissed}, nil
 	}
-	next, ok := s.Rule.Next(s.LastMS)
+	times := s.Rule.times()
+	next, ok := times(s.LastMS)
 	switch {
 	case !ok:
 		return Rest{}, nil
 	case next > nowMS:
 		return Wait{next}, nil
 	}
-	f := s.chooseDue(next, nowMS)
+	f := s.chooseDue(times, next, nowMS)
 	f.AfterMS = s.LastMS
 	if f.Why == "" && s.Rule.Overlap == OverlapSkip && s.LastRun != "" {
 		works, err := isWorking(s.LastRun)
@@ -61,14 +62,21 @@ func (s *State) Next(id string, nowMS int64, isWorking func(run string) (bool, e
 	return Append{f}, nil
 }
 
-// chooseDue decides about the due times from first up to now, by the rule for missed ones.
-func (s *State) chooseDue(first, nowMS int64) Due {
+// chooseDue decides about the due times from first up to now, by the rule for missed ones. Of more than lookMax, it decides
+// about the older half: they begin no run by any rule, because there are more than MissedMax newer ones.
+func (s *State) chooseDue(times func(int64) (int64, bool), first, nowMS int64) Due {
 	count, late := 0, 0 // of the due times, and of those that were missed
 	newest, newestLate := first, first
 	var recent [MissedMax]int64 // the newest due times, in a ring
-	for due, ok := first, true; ok && due <= nowMS; due, ok = s.Rule.Next(due) {
+	half := first
+	for due, ok := first, true; ok && due <= nowMS; due, ok = times(due) {
+		if count == lookMax {
+			return Due{DueMS: half, Missed: lookMax/2 - 1, Why: WhyLate}
+		}
 		recent[count%MissedMax] = due
-		count, newest = count+1, due
+		if count, newest = count+1, due; count == lookMax/2 {
+			half = due
+		}
 		if nowMS-due > LateMS {
 			late, newestLate = late+1, due
 		}

@@ -35,6 +35,8 @@ const (
 	MissedMax = 100
 	// LateMS is how long after its due time a run is on time: a due time that is older was missed.
 	LateMS = 60_000
+	// lookMax is how many due times one decision looks at.
+	lookMax = 100_000
 	// yearsAhead is how far ahead a due time may be.
 	yearsAhead = 10
 )
@@ -198,17 +200,27 @@ func parseCron(text, zone string) (s cron.Schedule, err error) {
 }
 
 // Next returns the first due time after another one; ok is false if there is none.
-func (r Rule) Next(afterMS int64) (dueMS int64, ok bool) {
+func (r Rule) Next(afterMS int64) (dueMS int64, ok bool) { return r.times()(afterMS) }
+
+// times returns Next for many due times: it reads the cron expression once.
+func (r Rule) times() func(afterMS int64) (dueMS int64, ok bool) {
+	if r.Cron == "" || r.On != "" {
+		return r.nextInterval
+	}
+	s, err := parseCron(r.Cron, r.Zone)
+	if err != nil {
+		return func(int64) (int64, bool) { return 0, false }
+	}
+	return func(afterMS int64) (int64, bool) {
+		next := s.Next(time.UnixMilli(max(afterMS, r.StartMS-1)))
+		return next.UnixMilli(), !next.IsZero()
+	}
+}
+
+func (r Rule) nextInterval(afterMS int64) (dueMS int64, ok bool) {
 	switch {
 	case r.On != "":
 		return 0, false
-	case r.Cron != "":
-		s, err := parseCron(r.Cron, r.Zone)
-		if err != nil {
-			return 0, false
-		}
-		next := s.Next(time.UnixMilli(max(afterMS, r.StartMS-1)))
-		return next.UnixMilli(), !next.IsZero()
 	case afterMS < r.StartMS:
 		return r.StartMS, true
 	case r.EveryMS > 0:

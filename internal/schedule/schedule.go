@@ -48,7 +48,7 @@ const (
 
 // Why a due time began no run.
 const (
-	WhyLate    = "late"    // no node was there in time, and the schedule skips missed times
+	WhyLate    = "late"    // no node was there in time, and the schedule skips missed times, or missed very many
 	WhyOverlap = "overlap" // the run before was still at work
 	WhyRefused = "refused" // the node refused the run
 )

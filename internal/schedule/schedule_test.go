@@ -324,3 +324,38 @@ func TestNames(t *testing.T) {
 		t.Error(a, b)
 	}
 }
+
+// A schedule that was away for years decides about its due times in parts. Each is counted, and the newest begin their runs.
+func TestVeryManyMissedTimes(t *testing.T) {
+	start := at(t, "2016-11-28T10:00:00Z")
+	for missed, want := range map[string]int{MissedSkip: 0, MissedOnce: 1, MissedAll: MissedMax} {
+		for _, rule := range []Rule{{EveryMS: 60_000}, {Cron: "* * * * *", Zone: "Europe/Berlin"}} {
+			rule.StartMS, rule.Missed, rule.Overlap = start, missed, OverlapParallel
+			now, s, steps := start+(3*lookMax+7)*60_000, &State{}, 0
+			s.Apply(Entry{Place: 1, At: start, Fact: Scheduled{Request: []byte("{}"), Rule: rule}})
+			for ; steps < 300; steps++ {
+				act, err := s.Next("s", now, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				e := Entry{Place: s.Place + 1, At: now}
+				switch act := act.(type) {
+				case Append:
+					e.Fact = act.Fact
+				case Open:
+					e.Fact = Fired{DueMS: act.DueMS, Run: act.Run}
+				}
+				if e.Fact == nil {
+					break
+				}
+				s.Apply(e)
+			}
+			if missed == MissedSkip { // the newest two are not late
+				want = s.Fired
+			}
+			if s.Fired != want || s.Fired+s.Missed != 3*lookMax+8 {
+				t.Errorf("%s %+v: %d fired, %d missed", missed, rule, s.Fired, s.Missed)
+			}
+		}
+	}
+}

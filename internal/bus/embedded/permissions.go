@@ -120,7 +120,8 @@ func (e *Server) rolePermissions(role bus.Role) *server.Permissions {
 		publish.Allow = append(publish.Allow, subjects.AllTriggers())
 	case role == bus.RoleAnyone && e.cfg.OpenControl:
 		ask()
-		// Deletion is irreversible, so it requires the user's own credential.
+		// Deletion is irreversible, so it requires the user's own credential. The node itself refuses their new schedules,
+		// because the verb is that of runs.
 		publish.Deny = append(publish.Deny, subjects.CommandPrefix()+".delete", subjects.CommandPrefix()+".prune")
 	}
 	return &server.Permissions{Publish: &publish, Subscribe: &subscribe}
@@ -129,7 +130,7 @@ func (e *Server) rolePermissions(role bus.Role) *server.Permissions {
 // Usage texts of the flags that open access, and the warnings while they are in use.
 const (
 	OpenWatchUsage   = "let anyone who can connect to the port read the events of all runs without a credential"
-	OpenControlUsage = "let anyone who can connect to the port act as this user without a credential, except delete and prune: start, restore, answer, steer and cancel runs, read transcripts and exports, change budgets and policies"
+	OpenControlUsage = "let anyone who can connect to the port act as this user without a credential, except delete, prune and new schedules: start, restore, answer, steer and cancel runs, read transcripts and exports, change budgets and policies"
 )
 
 // OpenWarning describes what is open to connections without a credential; "" if nothing is.
