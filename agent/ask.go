@@ -15,7 +15,7 @@ import (
 const askTool = "ask_human"
 
 // mayAskPeople reports whether a person may be asked.
-func (s State) mayAskPeople() bool {
+func mayAskPeople(s State) bool {
 	return s.Task.LoopOptions.AskPeople && !s.Task.LoopOptions.Unattended //mutant:unattended-asks
 }
 
@@ -75,7 +75,7 @@ const questionBytesMax = detailBytesMax
 // becomes a message and the loop continues with the transition `then`; a denial ends the
 // loop. If no person can be asked, the loop ends at once with the reason `without`.
 func askPerson(s State, question string, reason, without spec.Reason, then spec.Transition) (State, []Effect) {
-	if !s.mayAskPeople() { //mutant:question-needs-a-person
+	if !mayAskPeople(s) { //mutant:question-needs-a-person
 		return finishAgent(s, spec.Outcome{Reason: without, Text: partialResult(s), Partial: true, Detail: question})
 	}
 	s.QuestionsAsked++
@@ -130,7 +130,7 @@ func escalateToPerson(s State, what string, without spec.Reason, then spec.Trans
 	if ending, _ := s.reachedLimit(); ending != "" {
 		return endTurn(s, then) // a limit ends the loop now, whatever a person would answer
 	}
-	if s.mayAskPeople() {
+	if mayAskPeople(s) {
 		what += " How shall it go on? (deny ends it here)"
 	}
 	return askPerson(s, what, spec.NeedsHuman, without, then)

@@ -116,7 +116,7 @@ func validateCall(s State, t model.ToolCall, index int) Call {
 	case s.LoopDetection.BlockedTool: //mutant:halted-tool-runs
 		return c.fail("not run: " + t.Name + " goes in circles. Use another tool")
 	case askTool: // ask_human runs alone: no other call runs while a person is asked
-		if c.Class = model.Effect; !s.mayAskPeople() { //mutant:ask-needs-a-person
+		if c.Class = model.Effect; !mayAskPeople(s) { //mutant:ask-needs-a-person
 			return c.fail(nobodyToAsk)
 		}
 	case sendTool, backlogList, backlogPost, backlogClaim, backlogDone, backlogReturn:

@@ -31,7 +31,7 @@ func noteClaim(s State) State {
 	text := strings.TrimSpace(s.joinedText())
 	s.Obstacles = slices.DeleteFunc(slices.Clone(s.Obstacles), func(o obstacle) bool { return o.Target == claimTarget })
 	if !s.Task.LoopOptions.Obstacles || !s.Task.LoopOptions.DeclareFailure || len(s.Obstacles) > 0 ||
-		s.Task.LoopOptions.Require.Schema != "" || len(text) > claimBytesMax || s.hasChanged() || !claimPattern.MatchString(text) {
+		s.Task.LoopOptions.Require.Schema != "" || len(text) > claimBytesMax || hasChanged(s) || !claimPattern.MatchString(text) {
 		return s
 	}
 	s.Obstacles = []obstacle{{Target: claimTarget, Call: "what the answer says", Why: clip.Text(oneLine(text), obstacleResult)}}
@@ -39,7 +39,7 @@ func noteClaim(s State) State {
 }
 
 // hasChanged reports whether a call that may change something has succeeded.
-func (s State) hasChanged() bool {
+func hasChanged(s State) bool {
 	names := map[string]string{}
 	for _, m := range s.History[s.Recalled:] {
 		for _, c := range m.Calls {

@@ -42,7 +42,7 @@ func beginCompaction(s State, transition spec.Transition) (next State, fx []Effe
 	if limit == 0 || s.Estimate() <= limit || lastTurnFits(s) {
 		return s, nil, false
 	}
-	rung, counts := s.Ladder.nextRung(s.Turn, s.contextLimits().Within, s.mayAskPeople())
+	rung, counts := s.Ladder.nextRung(s.Turn, s.contextLimits().Within, mayAskPeople(s))
 	if counts && s.Ladder.exhausted() {
 		return s, nil, false
 	}

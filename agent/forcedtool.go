@@ -18,7 +18,7 @@ func otherTools(s State, halted string) (choice, instead string) {
 	var reading, all []string
 	for _, t := range s.Task.Tools {
 		if t.Name == halted || s.tools.forbids(t.Name) || t.Poll || slices.Contains(s.Task.LoopOptions.Watch.Polling, t.Name) ||
-			t.Name == askTool && !s.mayAskPeople() {
+			t.Name == askTool && !mayAskPeople(s) {
 			continue
 		}
 		all = append(all, t.Name)

@@ -120,7 +120,7 @@ func escalateLoop(s State) (next State, then spec.Transition, fx []Effect, busy 
 		return s.appendMessage(userMessage("You " + loop.description() + ", although you were told. Calls of " + loop.Tool +
 			" in your next reply will not be run. " + instead)), spec.LoopNudge, nil, false
 	}
-	if _, offered := s.tools.specs[askTool]; !s.mayAskPeople() || !offered {
+	if _, offered := s.tools.specs[askTool]; !mayAskPeople(s) || !offered {
 		next, fx = askInsteadOfModel(s, "")
 		return next, spec.LoopNudge, fx, true
 	}

@@ -103,7 +103,7 @@ func (c Call) permissionHook() []spec.Hook {
 
 // mayAsk reports whether a person may be asked about a call.
 func (s State) mayAsk() bool {
-	return s.mayAskPeople() && !s.permissions.DeniesInsteadOfAsking()
+	return mayAskPeople(s) && !s.permissions.DeniesInsteadOfAsking()
 }
 
 // digest is the SHA-256 of a call: of its tool, as the model was offered it, and of its arguments.

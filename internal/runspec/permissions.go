@@ -59,8 +59,8 @@ func requestPermissions(r client.RunRequest) (p spec.Permissions, err error) {
 }
 
 // asksNobody reports whether a mode of the run says that nobody can be asked.
-func (b *Builder) asksNobody(req acceptedRequest) bool {
-	mode := cmp.Or(req.permissions.Mode, b.cfg.Permissions.Mode, claudeMode(req.claude))
+func asksNobody(cfg *Config, req acceptedRequest) bool {
+	mode := cmp.Or(req.permissions.Mode, cfg.Permissions.Mode, claudeMode(req.claude))
 	s := req.settings
 	return mode == spec.ModeDontAsk || s != nil && s.File != config.UserFile() && s.Shared.Permissions.Mode == spec.ModeDontAsk
 }

@@ -67,7 +67,7 @@ func (b *Builder) acceptRequest(r client.RunRequest) (acceptedRequest, error) {
 	if req.claude, err = b.claudeSettings(req.workspace, req.isOwn); err != nil {
 		return req, err
 	}
-	req.options.Unattended = req.options.Unattended || b.asksNobody(req)
+	req.options.Unattended = req.options.Unattended || asksNobody(&b.cfg, req)
 	req.policy, err = requestPolicy(b.cfg.Trust, r, req.workspace, req.settings)
 	return req, err
 }
