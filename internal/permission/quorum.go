@@ -38,7 +38,7 @@ func (s *Set) Approvals() int {
 	most := 1
 	if s != nil {
 		for _, p := range s.list {
-			most = max(most, p.Permissions.Approvals) //mutant:approvals-not-inherited
+			most = max(most, p.Permissions.Approvals)
 		}
 	}
 	return most

@@ -18,7 +18,6 @@ var ofPermissions = []Mutant{
 	{"first-approval-is-enough", "E3: of the two people who must approve a call each has to", own(Never)},
 	{"one-person-approves-twice", "E3: two approvals of one person are one", own(Replace(`return q.ApprovedBy != ""`))},
 	{"unnamed-approval-counts", "E3: nobody knows whether an approval without a name is that of another person", own(Never)},
-	{"approvals-not-inherited", "E6: a call of a child needs the approvals that its parent wants", own(Replace(`most = max(1, p.Permissions.Approvals)`))},
 	{"question-expires-early", "E3: a question expires when its time is over", own(Never)},
 	{"park-clock-never-stops", "K18: a run that works again has no clock of a parked run", own(Never)},
 }

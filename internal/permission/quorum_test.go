@@ -1,0 +1,41 @@
+package permission_test
+
+import (
+	"testing"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/permission"
+)
+
+// Of what an agent and its ancestors want, the most counts, whichever of them wants it.
+func TestTheMostApprovalsCount(t *testing.T) {
+	one, two := spec.Permissions{}, spec.Permissions{Approvals: 2}
+	for want, lists := range map[int][][]spec.Permissions{
+		1: {nil, {one}, {one, one}},
+		2: {{two}, {two, one}, {one, two}, {one, two, one}},
+	} {
+		for _, list := range lists {
+			if got := permission.Compile(list, "", nil).Approvals(); got != want {
+				t.Errorf("%+v: %d, want %d", list, got, want)
+			}
+		}
+	}
+	var none *permission.Set
+	if none.Approvals() != 1 {
+		t.Error("a task of an earlier release needs one")
+	}
+	if child := (spec.Permissions{Approvals: 2}).Merge(&spec.Permissions{Approvals: 1}); child.Approvals != 2 {
+		t.Errorf("an agent file lowers what its run wants: %+v", child)
+	}
+}
+
+func TestNamesOfPeople(t *testing.T) {
+	for _, name := range []string{"", " ", permission.ByPerson} {
+		if permission.IsNamed(name) {
+			t.Errorf("%q is a name", name)
+		}
+	}
+	if !permission.IsSamePerson("Ann  Lee", " ann lee") || permission.IsSamePerson("ann", "bob") {
+		t.Error("the same person has one name, in whatever letters and spaces")
+	}
+}
