@@ -25,7 +25,7 @@ func drawBacklog(d dice, o *supervisor.Opened) {
 // drawBacklogCall is a call of a tool of the backlog.
 func (fm *fakeModel) drawBacklogCall() model.ToolCall {
 	task := ""
-	if fm.percent(40) {
+	if fm.percent(25) {
 		task = `"task":"t` + itoa(fm.between(1, backlogIDs)) + `"`
 	}
 	and := func(rest string) string {
@@ -34,7 +34,7 @@ func (fm *fakeModel) drawBacklogCall() model.ToolCall {
 		}
 		return "{" + task + "," + rest + "}"
 	}
-	switch oneOf(fm.dice, "post", "post", "claim", "claim", "claim", "done", "done", "return", "list") {
+	switch oneOf(fm.dice, "post", "claim", "claim", "claim", "done", "done", "return", "list") {
 	case "post":
 		return model.ToolCall{Name: "backlog_post", Args: `{"title":"` + oneOf(fm.dice, "sweep", "sweep", "cook", "") + itoa(fm.step) + `"}`}
 	case "claim":

@@ -182,7 +182,7 @@ func (fm *fakeModel) drawCall(t modelHabits, r *job) model.ToolCall {
 	switch {
 	case fm.isOn(faultHandoffs) && fm.percent(10): // beside others, mostly
 		return fm.drawHandoff(r)
-	case fm.isOn(faultBacklog) && fm.percent(35):
+	case fm.isOn(faultBacklog) && fm.percent(70):
 		return fm.drawBacklogCall()
 	case fm.isOn(faultBackground) && fm.percent(30):
 		return fm.drawMessage()
