@@ -5,12 +5,12 @@ import (
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/clip"
-	"github.com/troupe-run/troupe/internal/permission"
+	"github.com/troupe-run/troupe/internal/permission/person"
 	"github.com/troupe-run/troupe/model"
 )
 
 // byPerson is the author of a decision that no hook made.
-const byPerson = permission.ByPerson
+const byPerson = person.ByPerson
 
 // publishAnswers publishes what the hooks of a point answered.
 func (e *stepEvents) publishAnswers(f Hooked, turn int, call Call, list []judgedAnswer) {

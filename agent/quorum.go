@@ -2,7 +2,7 @@ package agent
 
 import (
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/internal/permission"
+	"github.com/troupe-run/troupe/internal/permission/person"
 )
 
 // A question about a call may need the approval of two different people (spec.Permissions.Approvals). Each approval is
@@ -30,17 +30,17 @@ func (q Park) isApproval(f Answered) bool { return q.Approvals > 1 && f.Decision
 
 // isSecond reports whether an approval is that of another person than the first one.
 func (q Park) isSecond(f Answered) bool {
-	if !permission.IsNamed(f.By) { //mutant:unnamed-approval-counts
+	if !person.IsNamed(f.By) { //mutant:unnamed-approval-counts
 		return false
 	}
-	return q.ApprovedBy != "" && !permission.IsSamePerson(q.ApprovedBy, f.By) //mutant:one-person-approves-twice
+	return q.ApprovedBy != "" && !person.IsSamePerson(q.ApprovedBy, f.By) //mutant:one-person-approves-twice
 }
 
 // keepApproval keeps the first of two approvals and asks for the other one. An approval without a name, and another
 // one of the same person, change nothing.
 func keepApproval(s State, f Answered) (State, []Effect) {
 	q := s.Suspended.Question
-	if q.ApprovedBy != "" || !permission.IsNamed(f.By) {
+	if q.ApprovedBy != "" || !person.IsNamed(f.By) {
 		return s, nil
 	}
 	s.events.publishAnswer(f, q)

@@ -3,6 +3,8 @@ package control
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/permission/person"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -42,8 +45,8 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 		return nil, err
 	case !open:
 		return nil, answeredError(r.Query, r.RunID)
-	case r.Decision == spec.Approve && q.ApprovedRequest == r.Request && r.Request != "":
-		return struct{}{}, nil // the request was sent again
+	case r.Request != "" && q.ApprovedRequest == r.Request:
+		return struct{}{}, checkSentAgain(r, q)
 	}
 	if err := checkAnswer(r, q, time.Now()); err != nil {
 		return nil, err
@@ -52,7 +55,7 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 	if f.Request != "" { // the first of two approvals: the question stays open
 		return c.approveFirst(ctx, l, r, q, f)
 	}
-	claim := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: r.Request, AtMS: time.Now().UnixMilli()}
+	claim := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: markOf(r), AtMS: time.Now().UnixMilli()}
 	err = c.cfg.Runs.claimAnswer(ctx, r.RunID, claim, l.seen())
 	if bus.IsUnavailable(err) || bus.IsFull(err) { // the answer counts by its place in the log
 		c.logger().Warn("a question was not marked as answered in the index", "run", r.RunID, "agent", q.Agent, "error", err)
@@ -137,14 +140,16 @@ func checkAlways(r client.AnswerRequest, q supervisor.OpenQuestion) error {
 // answererMax bounds the name of who answers.
 const answererMax = 80
 
-// answeredBy is who answers, as the client says it. Words that troupe itself uses are marked as a client's.
+// answeredBy is who answers, as the client says it. Words that troupe itself uses are marked as a client's; those for
+// nobody stay what they are.
 func answeredBy(name string) string {
 	name = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(name, ""), func(r rune) bool { return !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r) }), "")
 	if name == "" {
-		return "a person"
+		return person.ByPerson
 	}
-	if name = clip.Text(name, answererMax); strings.HasPrefix(name, "the ") || strings.HasPrefix(name, "a ") {
-		return "client " + name
+	name = clip.Text(name, answererMax)
+	if isWord := strings.HasPrefix(name, "the ") || strings.HasPrefix(name, "a "); isWord && person.IsNamed(name) {
+		return person.ByClient + name
 	}
 	return name
 }
@@ -152,7 +157,13 @@ func answeredBy(name string) string {
 // answerID is the id of the entry of an answer. An agent drops an entry whose id it has seen, so no
 // other request, and no answer to another question, may have the same: clients choose request ids,
 // which have no colon.
-func answerID(r client.AnswerRequest) string { return "answer:" + r.Query + ":" + r.Request }
+func answerID(r client.AnswerRequest) string { return "answer:" + r.Query + ":" + markOf(r) }
+
+// markOf names a request and who decides what by it: a client may use the id of a request for two answers.
+func markOf(r client.AnswerRequest) string {
+	sum := sha256.Sum256([]byte(string(r.Decision) + "\x00" + answeredBy(r.By)))
+	return r.Request + ":" + hex.EncodeToString(sum[:8])
+}
 
 // findQuestion finds the question that a request answers.
 func findQuestion(l runView, r client.AnswerRequest) (supervisor.OpenQuestion, bool) {

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/permission"
+	"github.com/troupe-run/troupe/internal/permission/person"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -52,14 +52,23 @@ func (c *lookup) readApproval(ctx context.Context, run string, q supervisor.Open
 // checkApproval refuses an approval that does not count for a question that two people must approve.
 func checkApproval(r client.AnswerRequest, q supervisor.OpenQuestion) error {
 	switch by := answeredBy(r.By); {
-	case !permission.IsNamed(by):
-		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("%q in %s needs the approval of %d different people, and this one has no name", r.Query, r.RunID, q.Approvals),
+	case !person.IsNamed(by):
+		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("%q in %s needs the approval of %d different people, and %q names no person: this one has no name", r.Query, r.RunID, q.Approvals, by),
 			Hint: "say who approves: the field by of the request"}
-	case q.ApprovedBy != "" && permission.IsSamePerson(q.ApprovedBy, by):
+	case q.ApprovedBy != "" && person.IsSamePerson(q.ApprovedBy, by):
 		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%s has already approved %q in %s; a second person must", q.ApprovedBy, r.Query, r.RunID),
 			Hint: "another person approves it, with `troupe answer` or on the page of the node"}
 	}
 	return nil
+}
+
+// checkSentAgain refuses an answer that has the id of the request that approved first, and says something else.
+func checkSentAgain(r client.AnswerRequest, q supervisor.OpenQuestion) error {
+	if r.Decision == spec.Approve && person.IsSamePerson(q.ApprovedBy, answeredBy(r.By)) {
+		return nil
+	}
+	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("request %s has approved %q in %s for %s, and this one says something else", r.Request, r.Query, r.RunID, q.ApprovedBy),
+		Hint: "use another request_id"}
 }
 
 // answeredError refuses the answer to a question that another request has answered.

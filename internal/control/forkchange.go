@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/permission/person"
 	"github.com/troupe-run/troupe/internal/policy"
 	recorded "github.com/troupe-run/troupe/internal/replay"
 	"github.com/troupe-run/troupe/internal/runfile"
@@ -143,6 +144,9 @@ func (w forkChanges) changeEntry(m mailbox.Message) ([]mailbox.Message, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := w.checkQuorum(); err != nil {
+		return nil, err
+	}
 	items, found := slices.Clone(e.Items), false
 	for i, item := range items {
 		body, changed, err := w.changeFact(item)
@@ -162,6 +166,26 @@ func (w forkChanges) changeEntry(m mailbox.Message) ([]mailbox.Message, error) {
 	e.Items = items
 	m.Data, err = mailbox.Encode(e)
 	return []mailbox.Message{m}, err
+}
+
+// checkQuorum refuses to approve a call that two people must approve: who starts the fork may be one of them already. The
+// permissions say so of a question that is answered at the point, which the agent has no longer.
+func (w forkChanges) checkQuorum() error {
+	s := w.original.Agents[spec.ID(w.point.agent)]
+	q := s.Suspended.Question
+	need := 1
+	for _, p := range s.Task.Permissions {
+		need = max(need, p.Approvals)
+	}
+	if s.Phase == agent.Waiting && q.Query == w.point.point {
+		need = q.Approvals
+	}
+	decision, _ := parseInstead(w.request.Instead)
+	if isCall := !strings.Contains(w.point.point, "."); decision != spec.Approve || need < 2 || isCall {
+		return nil
+	}
+	return badFile("write deny, skip or a text; or fork while the question is open, without an answer, and two people approve it in the fork",
+		"%s: the call needs the approval of %d different people, and a fork is none of them", w.point, need)
 }
 
 // refuseInstead refuses another result of a call that the supervisor has answered: its log says what it has answered.
@@ -194,7 +218,7 @@ func (w forkChanges) changeFact(item mailbox.Item) (body []byte, changed bool, e
 	return body, changed, err
 }
 
-const byFork = "fork"
+const byFork = person.ByFork
 
 // insteadError begins an Instead with which the call of the point fails.
 const insteadError = "error: "

@@ -234,7 +234,7 @@ func countPassedCalls(agents map[spec.ID]agent.State) (n int) {
 }
 
 // addAnswers makes the entries of answers that are given in advance, and notes their questions. The id of an answer
-// depends on its question alone, so a restore that is repeated makes the same entries.
+// depends on its question and on who decides what, so a restore that is repeated makes the same entries.
 func (c *checkedRestore) addAnswers(r client.RestoreRequest, now time.Time) (entries []mailbox.Message, err error) {
 	if len(r.Answers) == 0 {
 		return nil, nil

@@ -37,8 +37,10 @@ func TestTwoPeopleApproveThroughHTTPAndNATS(t *testing.T) {
 	if first.Approvals != 2 || first.ApprovedBy != "" {
 		t.Errorf("the question: %+v", first)
 	}
-	if code := overHTTP(request(first, "")); code != http.StatusBadRequest {
-		t.Errorf("an approval without a name: %d", code)
+	for _, by := range []string{"", "a person", "client a person", "fork", "\u3164"} {
+		if code := overHTTP(request(first, by)); code != http.StatusBadRequest {
+			t.Errorf("an approval without a name, by %+q: %d", by, code)
+		}
 	}
 	again := request(first, "ann")
 	for range 2 { // a request that is sent again is one approval
@@ -46,8 +48,17 @@ func TestTwoPeopleApproveThroughHTTPAndNATS(t *testing.T) {
 			t.Fatalf("the first approval over HTTP: %d", code)
 		}
 	}
-	if code := overHTTP(request(first, " ANN")); code != http.StatusConflict {
-		t.Errorf("the second approval of one person: %d", code)
+	for _, by := range []string{" ANN", "ann\u3164"} {
+		if code := overHTTP(request(first, by)); code != http.StatusConflict {
+			t.Errorf("the second approval of one person, by %+q: %d", by, code)
+		}
+	}
+	for _, other := range []client.AnswerRequest{{Decision: spec.Deny, By: "ann"}, {Decision: spec.Approve, By: "bob"}} {
+		reused := again
+		reused.Decision, reused.By = other.Decision, other.By
+		if code := overHTTP(reused); code != http.StatusConflict {
+			t.Errorf("%s by %s with the id of the first approval: %d", other.Decision, other.By, code)
+		}
 	}
 	if now := parkedQuestion(t, c, id); now.ApprovedBy != "ann" || now.Digest != first.Digest || fileExists(t, dir, "first") {
 		t.Errorf("after one approval: %+v", now)

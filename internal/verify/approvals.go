@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/permission/person"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -50,8 +51,9 @@ func (v *verifier) isApproved(l *log, call string, after, before uint64) bool {
 			if need < 2 {
 				return true
 			}
-			if by := strings.ToLower(strings.Join(strings.Fields(d.body.By), " ")); by != "" && !slices.Contains(approvers[q.body.Query], by) {
-				approvers[q.body.Query] = append(approvers[q.body.Query], by)
+			by, counted := d.body.By, approvers[q.body.Query]
+			if person.IsNamed(by) && !slices.ContainsFunc(counted, func(o string) bool { return person.IsSamePerson(o, by) }) {
+				approvers[q.body.Query] = append(counted, by)
 			}
 			if len(approvers[q.body.Query]) >= need {
 				return true

@@ -158,6 +158,24 @@ var callPlants = []violation{
 		r.approveAs("Ann")
 		r.begin(2)
 	}},
+	{"a call that a fork has approved as the second person", unknown, verify.Approved, func(r *runLog) {
+		r.edit("super", "park", func(b map[string]any) { b["n"] = 2 })
+		r.approveAs("ann")
+		r.approveAs("fork")
+		r.begin(2)
+	}},
+	{"a call that nobody has approved as the second person", unknown, verify.Approved, func(r *runLog) {
+		r.edit("super", "park", func(b map[string]any) { b["n"] = 2 })
+		r.approveAs("ann")
+		r.approveAs("a person")
+		r.begin(2)
+	}},
+	{"a call that one person has approved in two forms of a name", unknown, verify.Approved, func(r *runLog) {
+		r.edit("super", "park", func(b map[string]any) { b["n"] = 2 })
+		r.approveAs("J\u00f6rg")
+		r.approveAs("Jo\u0308rg\u3164")
+		r.begin(2)
+	}},
 	{"a rule that no person added", plain, verify.Approved,
 		func(r *runLog) { r.message("allow_rule", map[string]any{"r": []byte("shell(rm:*)")}) }},
 	{"a child with a tool that its parent lacks", children, verify.Rights, func(r *runLog) {

@@ -57,22 +57,23 @@ func TestProviderSDKs(t *testing.T) {
 
 // pure are the packages that decide, with what of ours each may import.
 var pure = map[string][]string{
-	"budget":                   {"model"},
-	"internal/throttle":        {},
-	"internal/clip":            {},
-	"internal/lane":            {"agent/spec"},
-	"internal/schedule":        {"mailbox", "internal/bus/names"},
-	"internal/permission/rule": {},
-	"internal/permission":      {"agent/spec", "model", "internal/permission/rule"},
-	"agent/spec":               {"budget", "internal/schema", "model"},
-	"agent/event":              {"agent/spec", "budget", "model"},
-	"agent/history":            {"agent/spec", "budget", "internal/clip", "model"},
-	"agent":                    {"agent/event", "agent/history", "agent/spec", "budget", "internal/clip", "internal/permission", "internal/schema", "model"},
-	"supervisor":               {"agent", "agent/event", "agent/spec", "budget", "model"},
-	"internal/activation":      {"agent", "agent/event", "agent/spec", "mailbox", "model", "supervisor"},
-	"internal/verify":          {"mailbox"}, // it judges the others, so it shares nothing with them
-	"internal/top":             {"agent/event", "agent/spec", "budget", "client", "internal/term", "model"},
-	"internal/replay":          {"agent", "agent/event", "agent/spec", "internal/activation", "internal/clip", "mailbox", "supervisor"},
+	"budget":                     {"model"},
+	"internal/throttle":          {},
+	"internal/clip":              {},
+	"internal/lane":              {"agent/spec"},
+	"internal/schedule":          {"mailbox", "internal/bus/names"},
+	"internal/permission/rule":   {},
+	"internal/permission/person": {},
+	"internal/permission":        {"agent/spec", "model", "internal/permission/rule"},
+	"agent/spec":                 {"budget", "internal/schema", "model"},
+	"agent/event":                {"agent/spec", "budget", "model"},
+	"agent/history":              {"agent/spec", "budget", "internal/clip", "model"},
+	"agent":                      {"agent/event", "agent/history", "agent/spec", "budget", "internal/clip", "internal/permission", "internal/permission/person", "internal/schema", "model"},
+	"supervisor":                 {"agent", "agent/event", "agent/spec", "budget", "model"},
+	"internal/activation":        {"agent", "agent/event", "agent/spec", "mailbox", "model", "supervisor"},
+	"internal/verify":            {"mailbox", "internal/permission/person"}, // it judges the others, so it shares nothing with them but who is a person
+	"internal/top":               {"agent/event", "agent/spec", "budget", "client", "internal/term", "model"},
+	"internal/replay":            {"agent", "agent/event", "agent/spec", "internal/activation", "internal/clip", "mailbox", "supervisor"},
 }
 
 // impure are standard packages that bring a clock, a goroutine, chance, the

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -97,11 +98,21 @@ func (d *decoder) readPermissions(key string, n *yaml.Node, into *spec.Permissio
 		}
 	}
 	d.readFields(n, key+".", map[string]fieldReader{"allow": list(&into.Allow, true), "ask": list(&into.Ask, false), "deny": list(&into.Deny, false),
-		"approvals": func(d *decoder, k string, n *yaml.Node) {
-			if into.Approvals = d.readCount(n, k, approvalsWanted); into.Approvals > permission.ApprovalsMax {
-				d.rejectValue(n, k, approvalsWanted)
-			}
-		}})
+		"approvals": func(d *decoder, k string, n *yaml.Node) { into.Approvals = readApprovals(d, k, n) }})
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 { // without a number, a person would think that two must approve
+		if n.Content[i].Value == "approvals" && n.Content[i+1].Tag == "!!null" {
+			d.rejectValue(n.Content[i+1], key+".approvals", approvalsWanted)
+		}
+	}
+}
+
+func readApprovals(d *decoder, key string, n *yaml.Node) int {
+	count, err := strconv.Atoi(n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil || count < 1 || count > permission.ApprovalsMax {
+		d.rejectValue(n, key, approvalsWanted)
+		return 0
+	}
+	return count
 }
 
 const approvalsWanted = "1 or 2: how many people must approve a call that is asked about"
