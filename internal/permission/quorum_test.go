@@ -28,14 +28,3 @@ func TestTheMostApprovalsCount(t *testing.T) {
 		t.Errorf("an agent file lowers what its run wants: %+v", child)
 	}
 }
-
-func TestNamesOfPeople(t *testing.T) {
-	for _, name := range []string{"", " ", permission.ByPerson} {
-		if permission.IsNamed(name) {
-			t.Errorf("%q is a name", name)
-		}
-	}
-	if !permission.IsSamePerson("Ann  Lee", " ann lee") || permission.IsSamePerson("ann", "bob") {
-		t.Error("the same person has one name, in whatever letters and spaces")
-	}
-}
