@@ -50,7 +50,9 @@ func stopChecked(s State, v hookVerdict) (State, []Effect) {
 				Detail: fmt.Sprintf("sent back %d times in a row by %s", s.HookEffects.Blocks, v.reasonText())})
 		}
 		s.HookEffects.Block = text
-		s.Turn--
+		if s.Declared.Reason == "" { // the call that declares a failure has the number of its turn in its id
+			s.Turn--
+		}
 		return endTurn(dropKeptText(s).appendMessage(model.Message{Role: model.User, Text: text}), spec.StopHookBlocking)
 	}
 	s.HookEffects.Blocks, s.HookEffects.Block = 0, ""

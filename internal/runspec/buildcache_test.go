@@ -91,7 +91,8 @@ func TestEveryFieldOfARequestIsClassified(t *testing.T) {
 	values := []string{"Agent", "Holder", "Model", "MaxTurns", "MaxTokens", "MaxBudgetUSD", "MaxToolCalls", "MaxDepth", "MaxChildren", "MaxMessages", "MaxAgents",
 		"TimeoutMS", "Temperature", "Effort", "Priority", "AllowedTools", "DisallowedTools", "AskTools", "PermissionMode", "Approvals", "QuestionTimeout", "ParkTimeout", "Unattended", "Yes", "Interactive",
 		"Constraints", "Criteria", "FailureConditions", "Policy", "Fallback", "Guardrails", "PaidLimit", "AllowUnpriced", "AllowUnbounded", "RequireTool", "JSONSchema", "UseTokens",
-		"ToolRetries", "PatienceMS", "LoopOptions", "NoAgentsMD", "Resume", "AgentLimits", "MaxBacklog", "BacklogLease"}
+		"ToolRetries", "PatienceMS", "LoopOptions", "NoAgentsMD", "Resume", "AgentLimits", "MaxBacklog", "BacklogLease",
+		"At", "Every", "Zone", "On", "Missed", "Overlap"}
 	known := slices.Concat(ownTexts, notShared, values)
 	for f := range reflect.TypeFor[client.RunRequest]().Fields() {
 		if !slices.Contains(known, f.Name) {
