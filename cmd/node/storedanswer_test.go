@@ -152,7 +152,7 @@ func TestAnswerArrivesWhileNoNodeIsUp(t *testing.T) {
 	if err := s.client.Answer(t.Context(), client.AnswerRequest{RunID: "good", Query: good.Query, Decision: spec.Approve}); err == nil {
 		t.Fatal("a node is up")
 	}
-	refused, err := s.plain.SubscribeSync("troupe.evt.*.super." + event.KindQueryRefused)
+	refused, err := s.plain.SubscribeSync("troupe.content.*.super." + event.KindQueryRefused) // with its texts, for clients
 	if err != nil {
 		t.Fatal(err)
 	}
