@@ -11,9 +11,17 @@ import (
 	"github.com/troupe-run/troupe/client"
 )
 
+const scheduledByClient = "Run waits for one run: a schedule is a request of Client().Run"
+
 // notInTask are the fields of a request that no Task sets, with the reason.
 var notInTask = map[string]string{
 	"Holder":      "the node fills it in",
+	"At":          scheduledByClient,
+	"Every":       scheduledByClient,
+	"Zone":        scheduledByClient,
+	"On":          scheduledByClient,
+	"Missed":      scheduledByClient,
+	"Overlap":     scheduledByClient,
 	"Interactive": "a program answers questions by Client().Answer, not at a terminal",
 	"PaidLimit":   "the command line sets it: its settings may bring a token limit that the user did not choose",
 	"Resume":      "Run with the RunID waits for the run; a new time limit is a request of Client().Run",

@@ -159,7 +159,7 @@ func (t *Triggers) Next(ctx context.Context, schedule, trigger string, wait time
 	if err != nil {
 		return nil, fmt.Errorf("bus: trigger %s: %w", trigger, err)
 	}
-	for msg := range batch.Messages() {
+	if msg, ok := <-batch.Messages(); ok {
 		meta, err := msg.Metadata()
 		if err != nil {
 			return nil, fmt.Errorf("bus: trigger %s: %w", trigger, err)

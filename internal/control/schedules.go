@@ -109,8 +109,9 @@ func (c *opener) createSchedule(ctx context.Context, r client.RunRequest, w sche
 	} else if err != nil {
 		return nil, err
 	}
-	id, accepted, err := r.RunID, client.RunAccepted{}, error(nil)
-	if r, accepted, err = c.checkScheduled(ctx, r, rule); err != nil {
+	id := r.RunID
+	r, accepted, err := c.checkScheduled(ctx, r, rule)
+	if err != nil {
 		return nil, err
 	}
 	request, err := json.Marshal(r)
