@@ -16,13 +16,18 @@ const backlogByMax = 200
 
 const backlogHint = "`troupe backlog RUN` shows the tasks; see docs/backlog.md"
 
-// changeBacklog serves the verb backlog: it adds or drops a task of a live run, and returns the tasks.
-func (c *commander) changeBacklog(ctx context.Context, r client.BacklogRequest) (any, error) {
+// serveBacklog serves the verb backlog.
+func serveBacklog(c *commander) func(context.Context, client.BacklogRequest) (any, error) {
+	return func(ctx context.Context, r client.BacklogRequest) (any, error) { return changeBacklog(ctx, c, r) }
+}
+
+// changeBacklog adds or drops a task of a live run, and returns the tasks.
+func changeBacklog(ctx context.Context, c *commander, r client.BacklogRequest) (any, error) {
 	if !r.Changes() {
 		if _, err := c.findRun(ctx, r.RunID); err != nil {
 			return nil, err
 		}
-		return c.readBacklog(ctx, r)
+		return readBacklog(ctx, c, r)
 	}
 	switch {
 	case len(r.By) > backlogByMax:
@@ -50,12 +55,12 @@ func (c *commander) changeBacklog(ctx context.Context, r client.BacklogRequest) 
 	if _, err := c.appendToViewed(ctx, l, r.Request, "", "", f.Kind(), f); err != nil {
 		return nil, err
 	}
-	return c.readBacklog(ctx, r)
+	return readBacklog(ctx, c, r)
 }
 
 // readBacklog returns the tasks of a run as its log has them. A request that was to add a task has added it, unless what came
 // before it in the log has changed what is possible.
-func (c *commander) readBacklog(ctx context.Context, r client.BacklogRequest) (any, error) {
+func readBacklog(ctx context.Context, c *commander, r client.BacklogRequest) (any, error) {
 	full, err := replaySupervisorLog(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
 		return nil, err

@@ -131,7 +131,7 @@ func (c *Control) verbHandlers() map[string]verbHandler {
 		"nodes": handleJSON(c.views.listNodes), "drain": handleJSON(c.views.drainNodes), "export": handleJSON(c.views.exportHistory), "recall": handleJSON(c.runs.storeHistoryPart),
 		"conversations": handleJSON(c.views.listConversations), "lane": handleJSON(c.runs.changeLane), "schedules": handleJSON(c.views.listSchedules),
 		"attach": handleJSON(c.runs.attachPart), "delete": handleJSON(c.runs.deleteRun), "prune": handleJSON(c.runs.pruneRuns),
-		"logs": handleJSON(c.views.listLogs), "blob": handleJSON(c.views.readBlob), "restore": handleJSON(c.runs.restoreRun), "context": handleJSON(c.runs.changeContext), "backlog": handleJSON(c.runs.changeBacklog),
+		"logs": handleJSON(c.views.listLogs), "blob": handleJSON(c.views.readBlob), "restore": handleJSON(c.runs.restoreRun), "context": handleJSON(c.runs.changeContext), "backlog": handleJSON(serveBacklog(c.runs.commander)),
 	}
 }
 
