@@ -147,7 +147,8 @@ func (s *absentSite) paid() []string {
 func TestAnswerArrivesWhileNoNodeIsUp(t *testing.T) {
 	s := startAbsentSite(t)
 	killA := s.startNode("a")
-	good, wrong, unnamed, typed := s.begin("good", "{sum: 1}"), s.begin("wrong", "{sum: 2}"), s.begin("unnamed", "{sum: 3}"), s.begin(client.NewID(), "{sum: 4}")
+	good, wrong, unnamed := s.begin("good", "{sum: 1}"), s.begin("wrong", "{sum: 2}"), s.begin("unnamed", "{sum: 3}")
+	typed := []client.Question{s.begin(client.NewID(), "{sum: 4}"), s.begin("chosen", "{sum: 5}")}
 	killA()
 	if err := s.client.Answer(t.Context(), client.AnswerRequest{RunID: "good", Query: good.Query, Decision: spec.Approve}); err == nil {
 		t.Fatal("a node is up")
@@ -160,16 +161,18 @@ func TestAnswerArrivesWhileNoNodeIsUp(t *testing.T) {
 	s.leave(good, good.Digest, spec.Approve)
 	s.leave(wrong, good.Digest, spec.Approve)
 	s.leave(unnamed, "", spec.Approve)
-	cmd := command(t, "-s", s.url, "answer", typed.RunID, typed.Query, "approve", "--digest", typed.Digest)
-	cmd.Path, cmd.Args[0] = lookPath(t, "troupe"), "troupe"
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "stored: no node is running") {
-		t.Fatalf("troupe answer: %v\n%s", err, out)
+	for _, q := range typed {
+		cmd := command(t, "-s", s.url, "answer", q.RunID, q.Query, "approve", "--digest", q.Digest)
+		cmd.Path, cmd.Args[0] = lookPath(t, "troupe"), "troupe"
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "stored: no node is running") {
+			t.Fatalf("troupe answer: %v\n%s", err, out)
+		}
 	}
 	if paid := s.paid(); len(paid) > 0 {
 		t.Fatalf("paid %v without a node", paid)
 	}
 	s.startNode("b")
-	for _, run := range []string{"good", typed.RunID} {
+	for _, run := range []string{"good", typed[0].RunID, typed[1].RunID} {
 		if info, err := s.client.Wait(t.Context(), run); err != nil || info.State != client.RunFinished || info.Result.Reason != spec.Completed {
 			t.Fatalf("the approved run %s: %+v, %v", run, info, err)
 		}
@@ -194,7 +197,7 @@ func TestAnswerArrivesWhileNoNodeIsUp(t *testing.T) {
 			t.Errorf("%s is refused with %q, want %q", run, why[run], part)
 		}
 	}
-	if paid := s.paid(); len(paid) != 2 || !slices.Contains(paid, `{"sum":1}`) || !slices.Contains(paid, `{"sum":4}`) {
+	if paid := s.paid(); len(paid) != 3 || !slices.Contains(paid, `{"sum":1}`) || !slices.Contains(paid, `{"sum":4}`) || !slices.Contains(paid, `{"sum":5}`) {
 		t.Errorf("paid %v, want one call of each with the approved arguments", paid)
 	}
 	for _, q := range []client.Question{wrong, unnamed} { // they still wait for an answer

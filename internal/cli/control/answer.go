@@ -34,7 +34,11 @@ func (cs *Commands) Answer() *cobra.Command {
 			if err := request.RefuseAgents(cs.Console.Getenv); err != nil {
 				return err
 			}
-			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
+			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error {
+				run, err := cs.findAskingRun(ctx, s, args[0])
+				if err != nil {
+					return err
+				}
 				id, err := s.FindAgent(ctx, run, who)
 				if err != nil {
 					return err
@@ -74,6 +78,16 @@ func (cs *Commands) Answer() *cobra.Command {
 	return c
 }
 
+// findAskingRun returns the id of the run that an answer is for. While no node is up nobody knows what a text is the beginning
+// of, so it is taken for a whole id: the node that reads the answer refuses it if there is no such run.
+func (cs *Commands) findAskingRun(ctx context.Context, s *session.Session, text string) (string, error) {
+	run, err := s.FindRun(ctx, text)
+	if errors.Is(err, client.ErrUnavailable) && cs.Sessions.Conn.NamesServer() {
+		return strings.ToLower(text), nil
+	}
+	return run, err
+}
+
 // storeAnswer leaves an answer on a server that nodes share, because none of them is up.
 func (cs *Commands) storeAnswer(ctx context.Context, s *session.Session, r client.AnswerRequest) error {
 	if err := client.StoreAnswer(ctx, s.Client, r); err != nil {
@@ -81,6 +95,9 @@ func (cs *Commands) storeAnswer(ctx context.Context, s *session.Session, r clien
 	}
 	if !cs.Console.Quiet {
 		cs.Console.Say("stored: no node is running; a node reads it when it starts")
+		if !client.IsRunID(r.RunID) {
+			cs.Console.Say("the node refuses it if " + term.CleanLine(r.RunID) + " is not the whole id of a run")
+		}
 		if r.Decision == spec.Approve && r.Digest == "" {
 			cs.Console.Say("if this is about a call, the node refuses it: such an approval needs --digest, from `troupe questions -o json` or the event query.asked")
 		}
