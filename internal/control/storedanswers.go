@@ -74,7 +74,8 @@ func (c *Control) takeStoredAnswer(ctx context.Context, m jetstream.Msg) {
 		tries = meta.NumDelivered
 	}
 	refusal := c.newRefusal("answer", err)
-	if isPassing(refusal.Code) || refusal.Code == client.CodeNotFound && tries < answerTries {
+	mayPass := refusal.Code == client.CodeNotFound || refusal.Code == client.CodeInternal // an answer that fails by a bug does not come for ever
+	if isPassing(refusal.Code) || mayPass && tries < answerTries {
 		pause := min(answerPause<<min(tries-1, answerTries), answerPauseMax)
 		c.settleStoredAnswer(r, m.NakWithDelay(pause))
 		return
@@ -86,7 +87,7 @@ func (c *Control) takeStoredAnswer(ctx context.Context, m jetstream.Msg) {
 // isPassing reports whether a later attempt may succeed, whatever the answer.
 func isPassing(code string) bool {
 	switch code {
-	case client.CodeUnavailable, client.CodeLimit, client.CodeLogs, client.CodeInternal:
+	case client.CodeUnavailable, client.CodeLimit, client.CodeLogs:
 		return true
 	}
 	return false
