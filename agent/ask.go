@@ -158,7 +158,7 @@ func handleAnswered(s State, f Answered) (State, []Effect) {
 		if !w.Question.isSecond(f) { //mutant:first-approval-is-enough
 			return keepApproval(s, f)
 		}
-		f = w.Question.withFirst(f)
+		f = w.Question.combineApprovals(f)
 	}
 	s.events.publishAnswer(f, w.Question)
 	switch {

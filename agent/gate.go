@@ -236,7 +236,7 @@ func askAboutCall(s State) (State, Effect) {
 		return s, nil
 	}
 	c := s.Calls[first]
-	q := s.needApprovals(Park{Query: c.askedAs(), Call: c.ID, Reason: spec.NeedsHuman,
+	q := needApprovals(s, Park{Query: c.askedAs(), Call: c.ID, Reason: spec.NeedsHuman,
 		Question: clip.Text(c.describeQuestion(&s.Task), detailBytesMax), Digest: s.tools.digest(c), Rule: s.alwaysRule(c)})
 	if c.isLost() {
 		q.Question = clip.Text(q.Question, detailBytesMax-len(lostNote)) + lostNote

@@ -125,10 +125,10 @@ func toolTarget(c Call) string { return "tool " + c.Name }
 // confirmEnd asks an agent that claims completion despite obstacles whether its task is done, at most obstacleAsksMax times.
 // busy is false if the loop may stop.
 func confirmEnd(s State) (next State, fx []Effect, busy bool) {
-	s = noteClaim(s)
+	s = noteReportedObstacle(s)
 	text := s.joinedText()
 	_, isDone := cutMark(text, doneMark)
-	if len(s.Obstacles) == 0 && !(isDone && s.Goal.AskedAbout == claimTarget) { //mutant:obstacle-is-success
+	if len(s.Obstacles) == 0 && !(isDone && s.Goal.AskedAbout == reportedTarget) { //mutant:obstacle-is-success
 		return s, nil, false
 	}
 	if isDone {
@@ -154,8 +154,8 @@ func confirmEnd(s State) (next State, fx []Effect, busy bool) {
 // obstacleQuestion asks an agent whether its task is done. again: its last answer had a mark in another place.
 func obstacleQuestion(list []obstacle, again bool) string {
 	switch {
-	case !again && list[0].Target == claimTarget:
-		return claimQuestion
+	case !again && list[0].Target == reportedTarget:
+		return reportedQuestion
 	case again:
 		return "The first word of your answer must be " + doneMark + ", " + spec.FailedMark + " or " + spec.RefusedMark + ", exactly so, with nothing before it."
 	}

@@ -128,7 +128,7 @@ func (s State) alwaysRule(c Call) string {
 	if r == "" {
 		return ""
 	}
-	with := addRule(s, s.ruleOfPeople(spec.PermissionRule{Text: r}))
+	with := addRule(s, withApprovals(s, spec.PermissionRule{Text: r}))
 	if with.decidePermission(c).Decision != permission.Allow {
 		return ""
 	}
@@ -166,7 +166,7 @@ func grantRule(s State, f Answered, q Park) (State, []Effect) {
 	if f.Decision != spec.Approve || f.Always != AlwaysRun || q.Rule == "" {
 		return s, nil
 	}
-	r := s.ruleOfPeople(spec.PermissionRule{Text: q.Rule, From: "answer to " + q.Query})
+	r := withApprovals(s, spec.PermissionRule{Text: q.Rule, From: "answer to " + q.Query})
 	s = addRule(s, r)
 	return s, []Effect{AllowRule{Rule: r}}
 }

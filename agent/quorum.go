@@ -6,19 +6,19 @@ import (
 )
 
 // A question about a call may need the approval of two different people (spec.Permissions.Approvals). Each approval is
-// an entry of the log. After the first one the agent asks again, and the question says who has approved. All that is no
-// approval decides at once.
+// an entry of the log. After the first one the agent asks again, and the question says who has approved. A denial, a skip
+// and a text decide at once.
 
 // needApprovals makes a question about a call one that as many people must approve as the permissions say.
-func (s State) needApprovals(q Park) Park {
+func needApprovals(s State, q Park) Park {
 	if n := s.permissions.Approvals(); n > 1 {
 		q.Approvals = n
 	}
 	return q
 }
 
-// ruleOfPeople is a rule that as many people have added as the permissions want.
-func (s State) ruleOfPeople(r spec.PermissionRule) spec.PermissionRule {
+// withApprovals is a rule that as many people have added as the permissions want.
+func withApprovals(s State, r spec.PermissionRule) spec.PermissionRule {
 	if n := s.permissions.Approvals(); n > 1 {
 		r.Approvals = n
 	}
@@ -50,8 +50,8 @@ func keepApproval(s State, f Answered) (State, []Effect) {
 	return s, []Effect{q}
 }
 
-// withFirst is the last approval of a question, as it counts with the first one: for as long as both say.
-func (q Park) withFirst(f Answered) Answered {
+// combineApprovals is the second approval of a question. It adds the rule for further calls only if both approvals say so.
+func (q Park) combineApprovals(f Answered) Answered {
 	if f.Always != q.ApprovedAlways {
 		f.Always = ""
 	}

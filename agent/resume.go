@@ -202,7 +202,7 @@ func resetUnbegun(s State) State {
 // unknownOutcome asks a person: a side effect began, and the log does not show
 // whether it completed. A late result resolves the question.
 func unknownOutcome(s State, c Call) (State, Effect) {
-	return parkFor(s, s.needApprovals(Park{ //mutant:parked-without-a-question
+	return parkFor(s, needApprovals(s, Park{ //mutant:parked-without-a-question
 		Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: spec.ResumeUnsafe,
 		Question: fmt.Sprintf("%s (call %s, attempt %d) was started and its outcome is unknown. "+
 			"approve: run it again; skip: go on without; or say what happened.", c.lostName(), c.ID, c.Attempt),

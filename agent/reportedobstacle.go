@@ -10,11 +10,11 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// claimBytesMax is the most bytes of an answer that only reports an obstacle: a longer one has results.
-const claimBytesMax = 600
+// reportedBytesMax is the most bytes of an answer that only reports an obstacle: a longer one has results.
+const reportedBytesMax = 600
 
-// claimPattern matches answers in which models say that they may not act.
-var claimPattern = regexp.MustCompile(`(?i)\b(` + strings.Join([]string{
+// reportedPattern matches answers in which models say that they may not act.
+var reportedPattern = regexp.MustCompile(`(?i)\b(` + strings.Join([]string{
 	`(need|needs|require|requires|without|awaiting|waiting for|don't have|do not have|lack) (\w+ ){0,3}(permission|permissions|approval)`,
 	`(permission|permissions|approval) (\w+ ){0,3}(is|was|are|were) (required|needed|denied|missing|not granted|not given)`,
 	`(grant|give) me (\w+ ){0,2}(permission|permissions|approval)`,
@@ -22,19 +22,19 @@ var claimPattern = regexp.MustCompile(`(?i)\b(` + strings.Join([]string{
 	`I'm (not allowed|not permitted|unable) to (write|create|edit|modify|change|save|delete)`,
 }, "|") + `)\b`)
 
-// claimTarget is the target of the obstacle that an answer reports.
-const claimTarget = "answer"
+// reportedTarget is the target of the obstacle that an answer reports.
+const reportedTarget = "answer"
 
-// noteClaim records an obstacle that only the answer reports: the agent tried nothing that could have met it. An agent that
+// noteReportedObstacle records an obstacle that only the answer reports: the agent tried nothing that could have met it. An agent that
 // changed something, or whose answer has a form or results, reports more than an obstacle.
-func noteClaim(s State) State {
+func noteReportedObstacle(s State) State {
 	text := strings.TrimSpace(s.joinedText())
-	s.Obstacles = slices.DeleteFunc(slices.Clone(s.Obstacles), func(o obstacle) bool { return o.Target == claimTarget })
+	s.Obstacles = slices.DeleteFunc(slices.Clone(s.Obstacles), func(o obstacle) bool { return o.Target == reportedTarget })
 	if !s.Task.LoopOptions.Obstacles || !s.Task.LoopOptions.DeclareFailure || len(s.Obstacles) > 0 ||
-		s.Task.LoopOptions.Require.Schema != "" || len(text) > claimBytesMax || hasChanged(s) || !claimPattern.MatchString(text) {
+		s.Task.LoopOptions.Require.Schema != "" || len(text) > reportedBytesMax || hasChanged(s) || !reportedPattern.MatchString(text) {
 		return s
 	}
-	s.Obstacles = []obstacle{{Target: claimTarget, Call: "what the answer says", Why: clip.Text(oneLine(text), obstacleResult)}}
+	s.Obstacles = []obstacle{{Target: reportedTarget, Call: "what the answer says", Why: clip.Text(oneLine(text), obstacleResult)}}
 	return s
 }
 
@@ -55,7 +55,7 @@ func hasChanged(s State) bool {
 	return false
 }
 
-// claimQuestion asks an agent whose answer only reports an obstacle.
-const claimQuestion = "Your answer says that something was not permitted, and nothing was tried that was denied. If your task needs a change, make it with your tools now: a call that needs approval is put to a person, or denied, by itself." +
+// reportedQuestion asks an agent whose answer only reports an obstacle.
+const reportedQuestion = "Your answer says that something was not permitted, and nothing was tried that was denied. If your task needs a change, make it with your tools now: a call that needs approval is put to a person, or denied, by itself." +
 	"\nIf your task is done anyway, give your final answer again, begun with " + doneMark +
 	". If it is not done, begin it with " + spec.FailedMark + " and the reason, or with " + spec.RefusedMark + " if you will not do it."
