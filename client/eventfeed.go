@@ -12,7 +12,7 @@ import (
 )
 
 // subscribeBoth subscribes to a subject of events, and to the one on which clients receive them with their texts.
-func (c *Client) subscribeBoth(subject string, subscribe func(subject string) (*nats.Subscription, error)) (subs []*nats.Subscription, err error) {
+func subscribeBoth(c *Client, subject string, subscribe func(subject string) (*nats.Subscription, error)) (subs []*nats.Subscription, err error) {
 	for _, s := range []string{subject, c.names.ContentSubject(subject)} {
 		sub, err := subscribe(s)
 		if err != nil {
@@ -40,9 +40,9 @@ type eventFeed struct {
 }
 
 // openFeed subscribes. At most pendingMax messages wait.
-func (c *Client) openFeed(subject string, pendingMax int) (f *eventFeed, err error) {
+func openFeed(c *Client, subject string, pendingMax int) (f *eventFeed, err error) {
 	f = &eventFeed{client: c, messages: make(chan *nats.Msg, pendingMax)}
-	f.subs, err = c.subscribeBoth(subject, func(s string) (*nats.Subscription, error) { return c.nc.ChanSubscribe(s, f.messages) })
+	f.subs, err = subscribeBoth(c, subject, func(s string) (*nats.Subscription, error) { return c.nc.ChanSubscribe(s, f.messages) })
 	return f, err
 }
 
@@ -86,9 +86,9 @@ func (f *eventFeed) countDropped() (sum int) {
 func (f *eventFeed) close() { dropAll(f.subs) }
 
 // watchSubject calls each for the events of a subject, one after another.
-func (c *Client) watchSubject(subject string, each func(Event)) (stop func(), err error) {
+func watchSubject(c *Client, subject string, each func(Event)) (stop func(), err error) {
 	var mu sync.Mutex // each subscription has a goroutine of its own
-	subs, err := c.subscribeBoth(subject, func(s string) (*nats.Subscription, error) {
+	subs, err := subscribeBoth(c, subject, func(s string) (*nats.Subscription, error) {
 		return c.nc.Subscribe(s, func(m *nats.Msg) {
 			e, ok := decodeEvent(m.Data)
 			if !ok || e.Content == event.WithoutTexts {

@@ -40,7 +40,7 @@ func (c *Client) Events(ctx context.Context, run string, from Cursor, follow boo
 		if err != nil {
 			return err
 		}
-		if feed, err = c.openFeed(subject, watchAhead); err != nil {
+		if feed, err = openFeed(c, subject, watchAhead); err != nil {
 			return fmt.Errorf("client: events: %w", err)
 		}
 		defer feed.close()

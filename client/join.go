@@ -89,7 +89,7 @@ func IsTooLarge(err error) bool { return errors.Is(err, nats.ErrMaxPayload) }
 // Watch calls each for the events of all runs from now on, from a goroutine of its own, until
 // stop is called. Events may be lost; use Events to read those of one run without a gap.
 func (c *Client) Watch(each func(Event)) (stop func(), err error) {
-	return c.watchSubject(c.names.AllEvents(), each)
+	return watchSubject(c, c.names.AllEvents(), each)
 }
 
 // WatchRun calls each for the events of one run from now on, pieces of replies included, from a
@@ -100,7 +100,7 @@ func (c *Client) WatchRun(run string, each func(Event)) (stop func(), err error)
 	if err != nil {
 		return nil, err
 	}
-	return c.watchSubject(subject, each)
+	return watchSubject(c, subject, each)
 }
 
 // Question is one open query of a run.

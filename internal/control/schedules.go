@@ -22,8 +22,13 @@ import (
 // schedulesMax is how many schedules there may be.
 const schedulesMax = 1000
 
+// scheduleLogs reads and writes the logs of schedules.
+type scheduleLogs struct{ *lookup }
+
+func schedulesOf(l *lookup) scheduleLogs { return scheduleLogs{l} }
+
 // readSchedule reads the log of a schedule.
-func (c *lookup) readSchedule(ctx context.Context, id string) (*schedule.State, error) {
+func (c scheduleLogs) readSchedule(ctx context.Context, id string) (*schedule.State, error) {
 	s, at := &schedule.State{}, schedule.LogOf(id)
 	err := c.cfg.Post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
 		e, err := mailbox.Decode(m.Data)
@@ -48,7 +53,7 @@ func (c *lookup) readSchedule(ctx context.Context, id string) (*schedule.State, 
 }
 
 // appendToSchedule appends a fact to the log of a schedule, and reads the log again.
-func (c *lookup) appendToSchedule(ctx context.Context, id string, f schedule.Fact) (*schedule.State, error) {
+func (c scheduleLogs) appendToSchedule(ctx context.Context, id string, f schedule.Fact) (*schedule.State, error) {
 	body, err := mailbox.Marshal(f)
 	if err != nil {
 		return nil, fmt.Errorf("control: schedule %s: %w", id, err)
@@ -64,7 +69,7 @@ func (c *lookup) appendToSchedule(ctx context.Context, id string, f schedule.Fac
 }
 
 // listScheduleIDs lists the schedules that have a log; some may have been deleted.
-func (c *lookup) listScheduleIDs(ctx context.Context) (ids []string, err error) {
+func (c scheduleLogs) listScheduleIDs(ctx context.Context) (ids []string, err error) {
 	logs, err := c.cfg.Post.Addresses(ctx, "")
 	if err != nil {
 		return nil, fmt.Errorf("control: list schedules: %w", err)
@@ -83,11 +88,11 @@ func scheduleWish(r client.RunRequest) schedule.Wish {
 
 // createSchedule makes a schedule of a request, after it has checked the request as if its run began now. The request
 // with an id that exists changes nothing.
-func (c *opener) createSchedule(ctx context.Context, r client.RunRequest, w schedule.Wish) (any, error) {
+func createSchedule(ctx context.Context, c *opener, r client.RunRequest, w schedule.Wish) (any, error) {
 	if anyone, ok := ctx.Value(anyoneKey{}).(bool); ok && anyone {
 		return nil, &client.Error{Code: client.CodeForbidden, Text: "a connection without a credential makes no schedule", Hint: "use the credential of the user in node.json, and name a reply subject"}
 	}
-	if err := c.checkSchedulable(r); err != nil {
+	if err := checkSchedulable(c.cfg, r); err != nil {
 		return nil, err
 	}
 	done, err := c.locks.lockRun(ctx, string(schedule.LogOf(r.RunID)))
@@ -95,7 +100,7 @@ func (c *opener) createSchedule(ctx context.Context, r client.RunRequest, w sche
 		return nil, err
 	}
 	defer done()
-	s, err := c.readSchedule(ctx, r.RunID)
+	s, err := schedulesOf(c.lookup).readSchedule(ctx, r.RunID)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +123,7 @@ func (c *opener) createSchedule(ctx context.Context, r client.RunRequest, w sche
 	if err != nil {
 		return nil, fmt.Errorf("control: schedule: %w", err)
 	}
-	if s, err = c.appendToSchedule(ctx, id, schedule.Scheduled{Request: request, Rule: rule}); err != nil {
+	if s, err = schedulesOf(c.lookup).appendToSchedule(ctx, id, schedule.Scheduled{Request: request, Rule: rule}); err != nil {
 		return nil, err
 	}
 	if rule.On != "" {
@@ -132,8 +137,8 @@ func (c *opener) createSchedule(ctx context.Context, r client.RunRequest, w sche
 }
 
 // checkSchedulable refuses what a schedule cannot repeat.
-func (c *opener) checkSchedulable(r client.RunRequest) error {
-	if !c.cfg.KeepsSchedules {
+func checkSchedulable(cfg *Config, r client.RunRequest) error {
+	if !cfg.KeepsSchedules {
 		return &client.Error{Code: client.CodeConflict, Text: "a schedule needs a node that stays, and this one ends with its run", Hint: "start `troupe up`, and schedule the run there"}
 	}
 	if most := schedule.IDBytesMax(names.TokenBytesMax); len(r.RunID) > most {
@@ -151,7 +156,7 @@ func (c *opener) checkSchedulable(r client.RunRequest) error {
 // user's own command may bring only for the moment counts no more then, so it does not count now.
 func (c *opener) checkScheduled(ctx context.Context, r client.RunRequest, rule schedule.Rule) (client.RunRequest, client.RunAccepted, error) {
 	var none client.RunAccepted
-	if err := c.checkScheduleRoom(ctx); err != nil {
+	if err := schedulesOf(c.lookup).checkScheduleRoom(ctx); err != nil {
 		return r, none, err
 	}
 	if err := c.checkRoom(ctx); err != nil {
@@ -193,7 +198,7 @@ func (c *opener) checkScheduled(ctx context.Context, r client.RunRequest, rule s
 }
 
 // checkScheduleRoom refuses a schedule if there are as many as there may be. The log of a deleted one stays, and does not count.
-func (c *lookup) checkScheduleRoom(ctx context.Context) error {
+func (c scheduleLogs) checkScheduleRoom(ctx context.Context) error {
 	ids, err := c.listScheduleIDs(ctx)
 	if err != nil || len(ids) < schedulesMax {
 		return err
@@ -222,7 +227,7 @@ func isOutage(ctx context.Context, err error) bool {
 // listSchedules lists the schedules, or shows one. One whose log cannot be read is listed with the reason.
 func (c *viewer) listSchedules(ctx context.Context, r schedule.Request) (any, error) {
 	if r.ID != "" {
-		s, err := c.findSchedule(ctx, r.ID)
+		s, err := schedulesOf(c.lookup).findSchedule(ctx, r.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -230,13 +235,13 @@ func (c *viewer) listSchedules(ctx context.Context, r schedule.Request) (any, er
 		info.Request = scheduledRequest(s)
 		return []client.ScheduleInfo{info}, nil
 	}
-	ids, err := c.listScheduleIDs(ctx)
+	ids, err := schedulesOf(c.lookup).listScheduleIDs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	list := []client.ScheduleInfo{}
 	for _, id := range ids {
-		s, err := c.readSchedule(ctx, id)
+		s, err := schedulesOf(c.lookup).readSchedule(ctx, id)
 		if isOutage(ctx, err) {
 			return nil, err
 		}
@@ -253,7 +258,7 @@ func (c *viewer) listSchedules(ctx context.Context, r schedule.Request) (any, er
 }
 
 // findSchedule reads a schedule that must exist.
-func (c *lookup) findSchedule(ctx context.Context, id string) (*schedule.State, error) {
+func (c scheduleLogs) findSchedule(ctx context.Context, id string) (*schedule.State, error) {
 	missing := &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no schedule %.80q", id), Hint: "`troupe schedules list` shows them"}
 	if names.CheckToken(id) != nil || len(id) > schedule.IDBytesMax(names.TokenBytesMax) {
 		return nil, missing
@@ -306,12 +311,12 @@ func describeSchedule(id string, s *schedule.State) client.ScheduleInfo {
 
 // deleteSchedule ends a schedule.
 func (c *remover) deleteSchedule(ctx context.Context, id string) (any, error) {
-	s, err := c.findSchedule(ctx, id)
+	s, err := schedulesOf(c.lookup).findSchedule(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	isTrigger := s.Rule.On != ""
-	if s, err = c.appendToSchedule(ctx, id, schedule.Ended{}); err != nil {
+	if s, err = schedulesOf(c.lookup).appendToSchedule(ctx, id, schedule.Ended{}); err != nil {
 		return nil, err
 	}
 	if isTrigger {
@@ -319,11 +324,11 @@ func (c *remover) deleteSchedule(ctx context.Context, id string) (any, error) {
 			return nil, err
 		}
 	}
-	return struct{}{}, c.purgeSchedule(ctx, id, s.Deleted)
+	return struct{}{}, schedulesOf(c.lookup).purgeSchedule(ctx, id, s.Deleted)
 }
 
 // purgeSchedule removes the entries of a schedule before a place.
-func (c *lookup) purgeSchedule(ctx context.Context, id string, before uint64) error {
+func (c scheduleLogs) purgeSchedule(ctx context.Context, id string, before uint64) error {
 	if before == 0 {
 		return nil
 	}
@@ -334,7 +339,7 @@ func (c *lookup) purgeSchedule(ctx context.Context, id string, before uint64) er
 }
 
 // isAtWork reports whether a run has not ended.
-func (c *lookup) isAtWork(ctx context.Context, run string) (bool, error) {
+func (c scheduleLogs) isAtWork(ctx context.Context, run string) (bool, error) {
 	st, err := c.standingOf(ctx, run)
 	return st.Phase == lane.Unbegun || st.Phase == lane.Live, err
 }

@@ -105,14 +105,14 @@ func (c *Control) LookAtSchedule(id string) (wait time.Duration, more bool, err 
 	ctx, cancel := context.WithTimeout(c.ctx, scheduleTimeout)
 	defer cancel()
 	for range scheduleStepsMax {
-		s, err := c.runs.readSchedule(ctx, id)
+		s, err := schedulesOf(c.runs.lookup).readSchedule(ctx, id)
 		if err != nil {
 			return 0, true, err
 		}
 		if err := c.condenseSchedule(ctx, id, s); err != nil {
 			return 0, true, err
 		}
-		act, err := s.Next(id, c.cfg.Now().UnixMilli(), func(run string) (bool, error) { return c.runs.isAtWork(ctx, run) })
+		act, err := s.Next(id, c.cfg.Now().UnixMilli(), func(run string) (bool, error) { return schedulesOf(c.runs.lookup).isAtWork(ctx, run) })
 		if err != nil {
 			return 0, true, err
 		}
@@ -135,7 +135,7 @@ func (c *Control) LookAtSchedule(id string) (wait time.Duration, more bool, err 
 			if s.Exists() {
 				return 0, false, nil
 			}
-			return 0, false, c.runs.purgeSchedule(ctx, id, s.Deleted)
+			return 0, false, schedulesOf(c.runs.lookup).purgeSchedule(ctx, id, s.Deleted)
 		}
 	}
 	return laneRetryMin, true, nil
@@ -143,7 +143,7 @@ func (c *Control) LookAtSchedule(id string) (wait time.Duration, more bool, err 
 
 // decideDue appends a decision. wait is how much too early it was by the clock of the log.
 func (c *Control) decideDue(ctx context.Context, id string, f schedule.Due) (wait time.Duration, err error) {
-	s, err := c.runs.appendToSchedule(ctx, id, f)
+	s, err := schedulesOf(c.runs.lookup).appendToSchedule(ctx, id, f)
 	if err != nil {
 		return 0, err
 	}
@@ -163,10 +163,10 @@ func (c *Control) openDue(ctx context.Context, id string, s *schedule.State, act
 		return err
 	}
 	if refused != nil {
-		_, err = c.runs.appendToSchedule(ctx, id, schedule.NewRefused(act.DueMS, "", refused.Text))
+		_, err = schedulesOf(c.runs.lookup).appendToSchedule(ctx, id, schedule.NewRefused(act.DueMS, "", refused.Text))
 		c.publishMissed(id, act.DueMS, event.ScheduleMissed{Why: schedule.WhyRefused, Missed: 1, Detail: refused.Text})
 	} else {
-		_, err = c.runs.appendToSchedule(ctx, id, schedule.Fired{DueMS: act.DueMS, Run: act.Run})
+		_, err = schedulesOf(c.runs.lookup).appendToSchedule(ctx, id, schedule.Fired{DueMS: act.DueMS, Run: act.Run})
 		c.publishFired(id, event.ScheduleFired{RunID: act.Run, Due: formatMS(act.DueMS), Missed: act.Missed})
 	}
 	return err
@@ -178,11 +178,11 @@ func (c *Control) condenseSchedule(ctx context.Context, id string, s *schedule.S
 	if !long {
 		return nil
 	}
-	s, err := c.runs.appendToSchedule(ctx, id, f)
+	s, err := schedulesOf(c.runs.lookup).appendToSchedule(ctx, id, f)
 	if err != nil {
 		return err
 	}
-	return c.runs.purgeSchedule(ctx, id, s.Condensed)
+	return schedulesOf(c.runs.lookup).purgeSchedule(ctx, id, s.Condensed)
 }
 
 // openScheduled opens a run of a schedule, with a text below its prompt. refused says why it can never be opened; err is

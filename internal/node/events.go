@@ -145,16 +145,16 @@ func (n *Node) queueEvent(e event.Published) {
 	if n.spans != nil {
 		n.spans.Observe(e)
 	}
-	if n.embedded != nil && !n.hasSubscriber(e) {
+	if n.embedded != nil && !hasSubscriber(n, e) {
 		return
 	}
 	n.publisher.add(e)
 }
 
 // hasSubscriber reports whether anybody would receive an event from the server in this process.
-func (n *Node) hasSubscriber(e event.Published) bool {
+func hasSubscriber(n *Node, e event.Published) bool {
 	subject, err := n.names.EventSubject(e.Run, e.Agent, e.Kind)
-	return err != nil || n.embedded.HasInterest(subject) || n.omitsTexts() && n.embedded.HasInterest(n.names.ContentSubject(subject))
+	return err != nil || n.embedded.HasInterest(subject) || omitsTexts(n) && n.embedded.HasInterest(n.names.ContentSubject(subject))
 }
 
 // Values of Config.EventsContent.
@@ -174,7 +174,7 @@ func checkEventsContent(v string) error {
 }
 
 // omitsTexts reports whether observers receive events without texts.
-func (n *Node) omitsTexts() bool {
+func omitsTexts(n *Node) bool {
 	if n.cfg.EventsContent == "" {
 		return n.embedded == nil
 	}
@@ -189,7 +189,7 @@ type eventMessage struct {
 
 // encodeEvent returns the messages of an event: in full for clients, then without texts for observers. A node that shows
 // observers the texts publishes one message for both. A piece of a reply is nothing but text: observers receive none.
-func (n *Node) encodeEvent(e event.Published) ([]eventMessage, error) {
+func encodeEvent(n *Node, e event.Published) ([]eventMessage, error) {
 	subject, err := n.names.EventSubject(e.Run, e.Agent, e.Kind)
 	if err != nil {
 		return nil, err
@@ -199,7 +199,7 @@ func (n *Node) encodeEvent(e event.Published) ([]eventMessage, error) {
 		return nil, err
 	}
 	full := eventMessage{subject, n.mask.MaskBytes(raw)}
-	if !n.omitsTexts() {
+	if !omitsTexts(n) {
 		return []eventMessage{full}, nil
 	}
 	full.subject = n.names.ContentSubject(subject)
@@ -218,7 +218,7 @@ func (n *Node) sendEvents(list []event.Published) {
 	ready := make([]eventMessage, 0, 2*len(list))
 	failed := func(id string, err error) { n.cfg.Logger.Warn("an event was not published", "event", id, "error", err) }
 	for _, e := range list {
-		messages, err := n.encodeEvent(e)
+		messages, err := encodeEvent(n, e)
 		if err != nil {
 			failed(e.ID, err)
 			continue

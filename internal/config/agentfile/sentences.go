@@ -33,7 +33,7 @@ func SentenceProblem(what string, list []string) (problem, hint string) {
 // sentenceFields are the keys of sentences that the agent reads, beside those of the run.
 func sentenceFields() map[string]fieldReader {
 	read := func(into func(*Definition) *[]string) fieldReader {
-		return func(d *decoder, k string, n *yaml.Node) { *into(d.def) = d.readSentences(n, k) }
+		return func(d *decoder, k string, n *yaml.Node) { *into(d.def) = readSentences(d, n, k) }
 	}
 	return map[string]fieldReader{
 		"constraints": read(func(d *Definition) *[]string { return &d.Constraints }),
@@ -43,7 +43,7 @@ func sentenceFields() map[string]fieldReader {
 }
 
 // readSentences reads a list of sentences, or a text with one a line.
-func (d *decoder) readSentences(n *yaml.Node, key string) []string {
+func readSentences(d *decoder, n *yaml.Node, key string) []string {
 	var list []string
 	switch n.Kind {
 	case yaml.ScalarNode:
