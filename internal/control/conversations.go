@@ -157,7 +157,7 @@ func (c *laneKeeper) changeLane(ctx context.Context, r client.LaneRequest) (any,
 	default:
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("action is %.40q", r.Action), Hint: "use move or drop"}
 	}
-	if err := c.appendFacts(ctx, r.Conversation, f); err != nil {
+	if err := appendFacts[lane.Fact](ctx, c.lookup, mailbox.LaneOf(r.Conversation), f); err != nil {
 		return nil, err
 	}
 	if _, err := c.advanceLane(ctx, r.Conversation); err != nil {
@@ -217,7 +217,7 @@ func (c *remover) deleteConversation(ctx context.Context, conversation string) (
 			reply.Runs = append(reply.Runs, r.ID)
 		}
 	}
-	if err := c.appendFacts(ctx, conversation, append(ended, lane.Deleted{})...); err != nil {
+	if err := appendFacts[lane.Fact](ctx, c.lookup, mailbox.LaneOf(conversation), append(ended, lane.Deleted{})...); err != nil {
 		return nil, err
 	}
 	if s, err = c.readLane(ctx, conversation); err != nil {

@@ -39,47 +39,17 @@ const (
 
 // readLane reads the lane of a conversation.
 func (c *lookup) readLane(ctx context.Context, conversation string) (*lane.State, error) {
-	s, at := &lane.State{}, mailbox.LaneOf(conversation)
-	err := c.cfg.Post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
-		e, err := mailbox.Decode(m.Data)
-		if errors.Is(err, mailbox.ErrForm) {
-			return newerLog(at)
+	s := &lane.State{}
+	err := readFacts(ctx, c, mailbox.LaneOf(conversation), func(m mailbox.Message, item mailbox.Item) {
+		f, ok, err := lane.Decode(item.Kind, func(into any) error { return mailbox.Unmarshal(item.Body, into) })
+		if ok && err == nil {
+			s.Apply(lane.Entry{Place: m.Place, At: m.At, Fact: f})
 		}
-		if err != nil {
-			return nil // it has no effect on any node
-		}
-		for _, item := range e.Items {
-			f, ok, err := lane.Decode(item.Kind, func(into any) error { return mailbox.Unmarshal(item.Body, into) })
-			if ok && err == nil {
-				s.Apply(lane.Entry{Place: m.Place, At: m.At, Fact: f})
-			}
-		}
-		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("control: read %s: %w", at, err)
+		return nil, err
 	}
 	return s, nil
-}
-
-// appendFacts appends facts to a lane as one entry.
-func (c *lookup) appendFacts(ctx context.Context, conversation string, facts ...lane.Fact) error {
-	e := mailbox.Entry{Form: mailbox.Form}
-	for _, f := range facts {
-		body, err := mailbox.Marshal(f)
-		if err != nil {
-			return fmt.Errorf("control: lane: %w", err)
-		}
-		e.Items = append(e.Items, mailbox.Item{ID: client.NewID(), Kind: f.Kind(), Body: body})
-	}
-	data, err := mailbox.Encode(e)
-	if err == nil {
-		_, err = mailbox.Put(ctx, c.cfg.Post, mailbox.LaneOf(conversation), data)
-	}
-	if err != nil {
-		return fmt.Errorf("control: lane of %s: %w", conversation, err)
-	}
-	return nil
 }
 
 // joinLane adds an opened run to the lane of its conversation, unless it is there. It reads the lane after each
@@ -106,7 +76,7 @@ func (c *laneKeeper) joinLane(ctx context.Context, conversation, run string) err
 				facts = append([]lane.Fact{lane.Adopted{Run: conversation}}, facts...)
 			}
 		}
-		if err := c.appendFacts(ctx, conversation, facts...); err != nil {
+		if err := appendFacts[lane.Fact](ctx, c.lookup, mailbox.LaneOf(conversation), facts...); err != nil {
 			return err
 		}
 	}
@@ -205,7 +175,7 @@ func (c *laneKeeper) advanceLane(ctx context.Context, conversation string) (agai
 		}
 		switch act := act.(type) {
 		case lane.Append:
-			if err := c.appendFacts(ctx, conversation, act.Fact); err != nil {
+			if err := appendFacts[lane.Fact](ctx, c.lookup, mailbox.LaneOf(conversation), act.Fact); err != nil {
 				return 0, err
 			}
 		case lane.Start:

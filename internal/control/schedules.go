@@ -29,41 +29,23 @@ func schedulesOf(l *lookup) scheduleLogs { return scheduleLogs{l} }
 
 // readSchedule reads the log of a schedule.
 func (c scheduleLogs) readSchedule(ctx context.Context, id string) (*schedule.State, error) {
-	s, at := &schedule.State{}, schedule.LogOf(id)
-	err := c.cfg.Post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
-		e, err := mailbox.Decode(m.Data)
-		if errors.Is(err, mailbox.ErrForm) {
-			return newerLog(at)
+	s := &schedule.State{}
+	err := readFacts(ctx, c.lookup, schedule.LogOf(id), func(m mailbox.Message, item mailbox.Item) {
+		f, ok, err := schedule.Decode(item.Kind, func(into any) error { return mailbox.Unmarshal(item.Body, into) })
+		if ok && err == nil {
+			s.Apply(schedule.Entry{Place: m.Place, At: m.At, Fact: f})
 		}
-		if err != nil {
-			return nil // it has no effect on any node
-		}
-		for _, item := range e.Items {
-			f, ok, err := schedule.Decode(item.Kind, func(into any) error { return mailbox.Unmarshal(item.Body, into) })
-			if ok && err == nil {
-				s.Apply(schedule.Entry{Place: m.Place, At: m.At, Fact: f})
-			}
-		}
-		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("control: read %s: %w", at, err)
+		return nil, err
 	}
 	return s, nil
 }
 
 // appendToSchedule appends a fact to the log of a schedule, and reads the log again.
 func (c scheduleLogs) appendToSchedule(ctx context.Context, id string, f schedule.Fact) (*schedule.State, error) {
-	body, err := mailbox.Marshal(f)
-	if err != nil {
-		return nil, fmt.Errorf("control: schedule %s: %w", id, err)
-	}
-	data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: client.NewID(), Kind: f.Kind(), Body: body}}})
-	if err == nil {
-		_, err = mailbox.Put(ctx, c.cfg.Post, schedule.LogOf(id), data)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("control: schedule %s: %w", id, err)
+	if err := appendFacts(ctx, c.lookup, schedule.LogOf(id), f); err != nil {
+		return nil, err
 	}
 	return c.readSchedule(ctx, id)
 }
