@@ -4,18 +4,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 
-	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/memory"
+	"github.com/troupe-run/troupe"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/script"
-	"github.com/troupe-run/troupe/supervisor"
 )
 
 const replies = `
@@ -32,53 +27,44 @@ agents:
     - text: It holds.
 `
 
-// delegate needs no code: to the runtime a child is a tool that takes its time.
-var delegate = agent.DelegateSpec("", false)
-
 func main() {
-	if err := edit(memory.New(memory.Config{})); err != nil {
+	if err := edit(context.Background(), ""); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func edit(logs mailbox.Post) error {
+// edit keeps its logs in a directory; "": in one that it removes.
+func edit(ctx context.Context, stateDir string) (err error) {
 	scripted, err := script.Parse([]byte(replies))
 	if err != nil {
 		return err
 	}
-	over := make(chan event.Result, 1)
-	node, err := actors.Start(context.Background(), actors.Config{
-		Post:     logs,
-		Lease:    1, // the first owner of these logs
-		Model:    func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
-		OnResult: func(_ string, r event.Result) { over <- r },
-	})
-	if err != nil {
-		return err
-	}
-	defer node.Stop()
-
-	err = node.Open(context.Background(), supervisor.Opened{
-		Run: "review", Goal: "Review this", Root: "editor",
-		Definitions: []supervisor.Definition{
-			{Name: "editor", System: "You are the editor."},
-			{Name: "historian", System: "You are the historian."},
-			{Name: "critic", System: "You are the critic."},
+	node, err := troupe.Start(ctx, troupe.Config{
+		StateDir: stateDir,
+		Agents: []troupe.Agent{ // each may delegate to the others
+			{Name: "editor", Description: "Writes the review."},
+			{Name: "historian", Description: "Knows who wrote it."},
+			{Name: "critic", Description: "Judges it."},
 		},
-		Tools:  []model.ToolSpec{delegate},
-		Model:  spec.Model{Name: "script/review"},
-		Limits: spec.RunLimits{Tokens: 50_000},
+		Models: map[string]model.Client{"script/review": scripted.Client("")},
+		Model:  "script/review",
 	})
 	if err != nil {
 		return err
 	}
-	r := <-over
-	fmt.Println(r.Text)
+	defer func() { err = errors.Join(err, node.Close()) }()
+
+	result, err := node.Run(ctx, troupe.Task{Prompt: "Review this", MaxTokens: 50_000})
+	if err != nil {
+		return err
+	}
+	fmt.Println(result.Text)
 	spent := int64(0)
-	for _, a := range r.Agents {
+	for _, a := range result.Agents {
 		fmt.Printf("%-8s %s\n", a.ID, a.Name)
 		spent += a.Tokens
 	}
-	fmt.Println("the pool paid for all:", spent == r.Budget.Used && r.Budget.Used <= r.Budget.Limit)
+	budget := result.Budget
+	fmt.Println("the pool paid for all:", spent == budget.Used && budget.Used <= budget.Limit)
 	return nil
 }

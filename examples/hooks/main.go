@@ -5,17 +5,15 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
 
-	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/script"
-	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/tool"
 )
 
@@ -23,14 +21,16 @@ const replies = `
 agents:
   clerk:
     - calls: [{name: refund, args: {order: "77", sum: 500}}]
-    - text: The order is refunded.
-    - text: "The refund was refused. Evidence: {{result.0}}"
+    - text: "[done] The order is refunded."
+    - text: "[done] The refund was refused. Evidence: {{result.0}}"
 `
 
-type Refund struct {
+type payment struct {
 	Order string `json:"order"`
 	Sum   int    `json:"sum"`
 }
+
+func refund(context.Context, payment) (string, error) { return "paid", nil }
 
 // hooks are data of the run: what they answer is in its log.
 var hooks = []spec.Hook{
@@ -39,8 +39,8 @@ var hooks = []spec.Hook{
 }
 
 // purse denies a payment of more than 100.
-func purse(_ context.Context, c actors.HookCall) (spec.HookAnswer, error) {
-	var in Refund
+func purse(_ context.Context, c troupe.HookCall) (spec.HookAnswer, error) {
+	var in payment
 	if err := json.Unmarshal([]byte(c.Data.Args), &in); err != nil || in.Sum <= 100 {
 		return spec.HookAnswer{}, err
 	}
@@ -48,52 +48,43 @@ func purse(_ context.Context, c actors.HookCall) (spec.HookAnswer, error) {
 }
 
 func main() {
-	if err := serve(memory.New(memory.Config{})); err != nil {
+	if err := serve(context.Background(), ""); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func serve(logs mailbox.Post) error {
+// serve keeps its logs in a directory; "": in one that it removes.
+func serve(ctx context.Context, stateDir string) (err error) {
 	scripted, err := script.Parse([]byte(replies))
 	if err != nil {
 		return err
 	}
-	refund, err := tool.New("refund", "Pay money back.", model.Effect, func(context.Context, Refund, tool.Call) (string, error) {
-		return "paid", nil
+	node, err := troupe.Start(ctx, troupe.Config{
+		StateDir:  stateDir,
+		Agents:    []troupe.Agent{{Name: "clerk", Description: "Answers customers."}},
+		Tools:     []tool.Tool{tool.Func("refund", "Pay money back.", model.Effect, refund)},
+		Hooks:     hooks,
+		HookFuncs: map[string]troupe.HookFunc{"purse": purse},
+		Models:    map[string]model.Client{"script/refund": scripted.Client("")},
+		Model:     "script/refund",
 	})
 	if err != nil {
 		return err
 	}
-	set, err := tool.NewSet(refund)
-	if err != nil {
-		return err
-	}
-	over := make(chan event.Result, 1)
-	node, err := actors.Start(context.Background(), actors.Config{
-		Post:     logs,
-		Lease:    1, // the first owner of these logs
-		Hooks:    map[string]actors.HookFunc{"purse": purse},
-		Model:    func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
-		Tools:    func(spec.Task) (*tool.Set, error) { return set, nil },
-		OnResult: func(_ string, r event.Result) { over <- r },
-		OnEvent: func(e event.Published) {
-			if f, ok := e.Data.(event.HookFired); ok && f.Decision != "" {
-				fmt.Println(f.Hook, f.Decision, f.Text)
+	defer func() { err = errors.Join(err, node.Close()) }()
+
+	for e, err := range node.Stream(ctx, troupe.Task{Prompt: "Refund order 77."}) {
+		if err != nil {
+			return err
+		}
+		switch data := e.Data.(type) {
+		case event.HookFired:
+			if data.Decision != "" {
+				fmt.Println(data.Hook, data.Decision, data.Text)
 			}
-		},
-	})
-	if err != nil {
-		return err
+		case event.Result:
+			fmt.Println(data.Text)
+		}
 	}
-	defer node.Stop()
-	err = node.Open(context.Background(), supervisor.Opened{
-		Run: "refund", Goal: "Refund order 77.", Root: "clerk", LoopOptions: spec.LoopOptions{Hooks: hooks},
-		Definitions: []supervisor.Definition{{Name: "clerk", System: "You are the clerk."}},
-		Model:       spec.Model{Name: "script/refund"}, Tools: set.Specs(), Limits: spec.RunLimits{Tokens: 20_000},
-	})
-	if err != nil {
-		return err
-	}
-	fmt.Println((<-over).Text)
 	return nil
 }

@@ -6,78 +6,92 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/memory"
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/script"
-	"github.com/troupe-run/troupe/supervisor"
-	"github.com/troupe-run/troupe/tool"
 )
 
 func main() {
-	for _, s := range scenarios {
-		if err := s.runScenario(memory.New(memory.Config{})); err != nil {
+	dir, err := os.MkdirTemp("", "refund")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	for i, s := range scenarios {
+		if err := s.investigate(context.Background(), filepath.Join(dir, fmt.Sprint(i))); err != nil {
 			log.Fatal(err)
 		}
 	}
 }
 
-// runScenario runs one scenario and reports how it ended and which tools ran.
-func (s scenario) runScenario(logs mailbox.Post) error {
+// investigate plays one scenario, with its logs in a directory, and prints how it ended and which tools ran.
+func (s scenario) investigate(ctx context.Context, stateDir string) (err error) {
 	scripted, err := script.Parse([]byte(s.replies))
 	if err != nil {
 		return err
 	}
 	shop := &refundShop{broken: s.broken}
-	ended := make(chan string, 8)
-	node, err := actors.Start(context.Background(), actors.Config{
-		Post:  logs,
-		Lease: 1, // the first owner of these logs
-		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
-		Tools: func(spec.Task) (*tool.Set, error) { return shop.toolSet() },
-		Hooks: map[string]actors.HookFunc{"compliance": checkCompliance},
-		OnEvent: func(e event.Published) {
-			if asked, ok := e.Data.(event.AgentParked); ok && e.Kind == event.KindAgentParked {
-				ended <- fmt.Sprintf("%s (it waits): %s", asked.Reason, asked.Question)
-			}
-		},
-		OnResult: func(_ string, r event.Result) {
-			ended <- fmt.Sprintf("%s: %s", r.Reason, cmp.Or(r.Detail, r.Text))
-		},
+	node, err := troupe.Start(ctx, troupe.Config{
+		StateDir: stateDir,
+		Agents: []troupe.Agent{{
+			Name: "investigator", Description: "Investigates refunds.",
+			Tools: toolRefs(allowed), DisallowedTools: toolRefs(forbidden),
+		}},
+		Tools:     shop.tools(),
+		Hooks:     []spec.Hook{{Name: "compliance", Point: spec.HookPreTool, Tools: "draft_.*"}},
+		HookFuncs: map[string]troupe.HookFunc{"compliance": checkCompliance},
+		Models:    map[string]model.Client{"script/refund": scripted.Client("")},
+		Model:     "script/refund",
 	})
 	if err != nil {
 		return err
 	}
-	defer node.Stop()
-	if err := node.Open(context.Background(), openInvestigation(s.name)); err != nil {
+	defer func() { err = errors.Join(err, node.Close()) }()
+
+	how, err := waitForOutcome(ctx, node)
+	if err != nil {
 		return err
 	}
-	how, _, _ := strings.Cut(<-ended, "\n")
-	fmt.Printf("%s\n  %s\n  ran: %s; refunds issued: %d\n", s.name, how, strings.Join(shop.ran, ", "), shop.refunds)
+	line, _, _ := strings.Cut(how, "\n")
+	fmt.Printf("%s\n  %s\n  ran: %s; refunds issued: %d\n", s.name, line, strings.Join(shop.ran, ", "), shop.refunds)
 	return nil
 }
 
-// openInvestigation defines what the agent may do, what it must have, and what it may cost.
-func openInvestigation(run string) supervisor.Opened {
-	options := spec.DefaultLoopOptions()
-	options.ToolRetries = 0
-	options.Hooks = []spec.Hook{{Name: "compliance", Point: spec.HookPreTool, Tools: "draft_.*"}}
-	options.Require.Evidence = []spec.Evidence{{Tool: "read_order"}, {Tool: "search_refund_policy"}}
-	return supervisor.Opened{
-		Run: strings.ReplaceAll(run, " ", "-"), Goal: "Decide whether refund evidence is sufficient for order O-104.",
-		Root: "investigator", Tools: toolSpecs(), LoopOptions: options, RootTurns: 4,
-		Definitions: []supervisor.Definition{{Name: "investigator", System: "You are the investigator.", Tools: allowed, Deny: forbidden}},
-		Model:       spec.Model{Name: "script/refund"},
-		Limits:      spec.RunLimits{Tokens: 50_000, Calls: 12}, Agent: spec.Limits{Parallel: 1},
+// waitForOutcome runs the task until it ends, or until it waits for a person, whom this program does not ask.
+func waitForOutcome(ctx context.Context, node *troupe.Node) (string, error) {
+	for e, err := range node.Stream(ctx, task) {
+		switch data := e.Data.(type) {
+		case event.AgentParked:
+			if e.Kind == event.KindAgentParked {
+				return fmt.Sprintf("%s (it waits): %s", data.Reason, data.Question), nil
+			}
+		case event.Result:
+			return fmt.Sprintf("%s: %s", data.Reason, cmp.Or(data.Detail, data.Text)), nil
+		}
+		if err != nil {
+			return "", err
+		}
 	}
+	return "", errors.New("the run has no result")
+}
+
+// task says what the agent must have read before it may answer, and what the run may cost.
+var task = troupe.Task{
+	Prompt:      "Decide whether refund evidence is sufficient for order O-104.",
+	RequireTool: []string{"read_order", "search_refund_policy"},
+	MaxTurns:    4, MaxTokens: 50_000, MaxToolCalls: 12, ToolRetries: -1,
+	AgentLimits: client.AgentLimits{MaxParallelTools: 1},
 }
 
 var (
@@ -86,8 +100,14 @@ var (
 	forbidden = []string{"issue_refund", "change_payment_method", "update_policy"}
 )
 
-// toolSpecs lists all tools of the run, including the forbidden ones: the run knows
-// them, but the agent does not have them.
+func toolRefs(names []string) (refs []troupe.ToolRef) {
+	for _, name := range names {
+		refs = append(refs, troupe.ToolRef{Name: name})
+	}
+	return refs
+}
+
+// toolSpecs lists all tools of the shop, including the forbidden ones: the node has them, but the agent does not.
 func toolSpecs() []model.ToolSpec {
 	var list []model.ToolSpec
 	for _, name := range slices.Concat(allowed, forbidden) {

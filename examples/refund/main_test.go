@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/internal/test/judged"
-	"github.com/troupe-run/troupe/mailbox/memory"
 )
 
 //behaviour:shows J3
@@ -37,13 +36,13 @@ func Example() {
 	//   ran: search_refund_policy, read_order, search_refund_policy, read_order, search_refund_policy, read_order, search_refund_policy, read_order; refunds issued: 0
 }
 
-// TestLogs: the logs of each scenario replay to its end, or to its question, and keep the rules.
+// TestLogs: the logs of each scenario replay to its end and keep the rules.
 func TestLogs(t *testing.T) {
 	for _, s := range scenarios {
-		logs := memory.New(memory.Config{})
-		if err := s.runScenario(logs); err != nil {
+		dir := t.TempDir()
+		if err := s.investigate(t.Context(), dir); err != nil {
 			t.Fatal(err)
 		}
-		judged.Store(t, logs, 1)
+		judged.Dir(t, dir, 1)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
@@ -35,7 +35,7 @@ var toolAnswers = map[string]string{
 
 // checkCompliance is asked before a recommendation is drafted: to turn a customer
 // down is for people.
-func checkCompliance(_ context.Context, c actors.HookCall) (spec.HookAnswer, error) {
+func checkCompliance(_ context.Context, c troupe.HookCall) (spec.HookAnswer, error) {
 	if strings.Contains(c.Data.Args, "turn down") {
 		return spec.HookAnswer{Decision: spec.HookPrevent, Text: "A person turns customers down."}, nil
 	}
@@ -51,14 +51,13 @@ type refundShop struct {
 	refunds int
 }
 
-// toolSet are all of the shop's, the forbidden ones too: that they do not run is
+// tools are all of the shop's, the forbidden ones too: that they do not run is
 // not for want of them.
-func (s *refundShop) toolSet() (*tool.Set, error) {
-	var all []tool.Tool
+func (s *refundShop) tools() (all []tool.Tool) {
 	for _, toolSpec := range toolSpecs() {
 		all = append(all, shopTool{s, toolSpec})
 	}
-	return tool.NewSet(all...)
+	return all
 }
 
 type shopTool struct {

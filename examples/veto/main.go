@@ -4,15 +4,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"strings"
 
-	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe"
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/script"
 	"github.com/troupe-run/troupe/supervisor"
@@ -33,44 +31,39 @@ var policy = supervisor.Policy{Version: 1, Rules: []supervisor.Rule{{
 }}}
 
 func main() {
-	if err := analyze(memory.New(memory.Config{})); err != nil {
+	if err := analyze(context.Background(), ""); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func analyze(logs mailbox.Post) error {
+// analyze keeps its logs in a directory; "": in one that it removes.
+func analyze(ctx context.Context, stateDir string) (err error) {
 	scripted, err := script.Parse([]byte(replies))
 	if err != nil {
 		return err
 	}
-	over := make(chan event.Result, 1)
-	node, err := actors.Start(context.Background(), actors.Config{
-		Post:     logs,
-		Lease:    1, // the first owner of these logs
-		Model:    func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
-		OnResult: func(_ string, r event.Result) { over <- r },
-		OnEvent: func(e event.Published) {
-			if note, ok := e.Data.(event.Stop); ok {
-				fmt.Println(strings.TrimSpace(e.Kind + " " + note.Why))
-			}
-		},
+	node, err := troupe.Start(ctx, troupe.Config{
+		StateDir: stateDir,
+		Agents:   []troupe.Agent{{Name: "analyst", Description: "Finds causes."}},
+		Models:   map[string]model.Client{"script/why": scripted.Client("")},
+		Model:    "script/why",
 	})
 	if err != nil {
 		return err
 	}
-	defer node.Stop()
+	defer func() { err = errors.Join(err, node.Close()) }()
 
-	err = node.Open(context.Background(), supervisor.Opened{
-		Run: "why", Goal: "Why is it red?", Root: "analyst", Policy: policy,
-		Definitions: []supervisor.Definition{{Name: "analyst", System: "You are the analyst."}},
-		Model:       spec.Model{Name: "script/why"},
-		Limits:      spec.RunLimits{Tokens: 20_000},
-	})
-	if err != nil {
-		return err
+	for e, err := range node.Stream(ctx, troupe.Task{Prompt: "Why is it red?", Policy: &policy}) {
+		if err != nil {
+			return err
+		}
+		switch data := e.Data.(type) {
+		case event.Stop:
+			fmt.Println(strings.TrimSpace(e.Kind + " " + data.Why))
+		case event.Result:
+			fmt.Println(data.Text)
+			fmt.Println(data.Reason)
+		}
 	}
-	r := <-over
-	fmt.Println(r.Text)
-	fmt.Println(r.Reason)
 	return nil
 }

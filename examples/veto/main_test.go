@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/internal/test/judged"
-	"github.com/troupe-run/troupe/mailbox/memory"
 )
 
 func Example() {
@@ -20,9 +19,9 @@ func Example() {
 
 // TestLogs: the logs of the run replay to its end and keep the rules.
 func TestLogs(t *testing.T) {
-	logs := memory.New(memory.Config{})
-	if err := analyze(logs); err != nil {
+	dir := t.TempDir()
+	if err := analyze(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
-	judged.Store(t, logs, 1)
+	judged.Dir(t, dir, 1)
 }
