@@ -141,11 +141,20 @@ func (n *nodes) startNode() error {
 		if !ok {
 			return fmt.Errorf("%s did not start: %s", name, m.readLog())
 		}
-	case <-time.After(readyPatience):
-		return fmt.Errorf("%s was not ready in %v: %s", name, readyPatience, m.readLog())
+	case <-time.After(n.t.o.readyTime()):
+		return fmt.Errorf("%s was not ready in %v: %s", name, n.t.o.readyTime(), m.readLog())
 	}
 	n.setReady(m, true)
 	return nil
+}
+
+// readyTime is how long a node may take to start. Each killed leader of a stream that it opens costs it an election, so
+// it may take as long as four such faults where leaders are killed.
+func (o options) readyTime() time.Duration {
+	if o.leaders == 0 {
+		return readyPatience
+	}
+	return readyPatience + 4*o.every
 }
 
 // freeAddress is an address on which nobody listens.
