@@ -21,7 +21,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if err := checkRunID(r.RunID); err != nil {
 		return nil, err
 	}
-	if wish := scheduleWish(r); !wish.IsEmpty() {
+	if wish := requestedTimes(r); !wish.IsEmpty() {
 		return createSchedule(ctx, c, r, wish)
 	} else if r.Zone != "" || r.Missed != "" || r.Overlap != "" {
 		return nil, &client.Error{Code: client.CodeBad, Text: "zone, missed and overlap are only valid with a schedule", Hint: "add at or every, or leave them out"}

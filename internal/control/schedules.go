@@ -64,13 +64,13 @@ func (c scheduleLogs) listScheduleIDs(ctx context.Context) (ids []string, err er
 	return ids, nil
 }
 
-func scheduleWish(r client.RunRequest) schedule.Wish {
-	return schedule.Wish{At: r.At, Every: r.Every, Zone: r.Zone, Missed: r.Missed, Overlap: r.Overlap, On: r.On, Conversation: r.Conversation}
+func requestedTimes(r client.RunRequest) schedule.Times {
+	return schedule.Times{At: r.At, Every: r.Every, Zone: r.Zone, Missed: r.Missed, Overlap: r.Overlap, On: r.On, Conversation: r.Conversation}
 }
 
 // createSchedule makes a schedule of a request, after it has checked the request as if its run began now. The request
 // with an id that exists changes nothing.
-func createSchedule(ctx context.Context, c *opener, r client.RunRequest, w schedule.Wish) (any, error) {
+func createSchedule(ctx context.Context, c *opener, r client.RunRequest, w schedule.Times) (any, error) {
 	if anyone, ok := ctx.Value(anyoneKey{}).(bool); ok && anyone {
 		return nil, &client.Error{Code: client.CodeForbidden, Text: "a connection without a credential makes no schedule", Hint: "use the credential of the user in node.json, and name a reply subject"}
 	}

@@ -29,9 +29,9 @@ type scheduleVisits struct {
 	open map[string]chan struct{}
 }
 
-// ScheduleKnown looks after a schedule from now on, or looks at it at once: its log has a new entry, or this node holds
-// the log now. It must not block.
-func (c *Control) ScheduleKnown(id string) {
+// WatchSchedule begins the runs of a schedule from now on. If it does already, it reads the log again at once, which has a
+// new entry. It does not block.
+func (c *Control) WatchSchedule(id string) {
 	if !c.cfg.KeepsSchedules {
 		return
 	}
@@ -51,7 +51,7 @@ func (c *Control) ScheduleKnown(id string) {
 	}
 	wake = make(chan struct{}, 1)
 	v.open[id] = wake
-	c.startRequest(func() { c.visitSchedule(id, wake) })
+	c.startRequest(func() { c.advanceSchedule(id, wake) })
 }
 
 // endVisit forgets a schedule, unless it was called for again.
@@ -67,7 +67,9 @@ func (v *scheduleVisits) endVisit(id string, wake chan struct{}) bool {
 	}
 }
 
-func (c *Control) visitSchedule(id string, wake chan struct{}) {
+// advanceSchedule carries out what the log of a schedule says next, until nothing is due any more or this node has lost
+// the log.
+func (c *Control) advanceSchedule(id string, wake chan struct{}) {
 	for pause := laneRetryMin; ; {
 		if c.cfg.HoldsLog != nil && !c.cfg.HoldsLog(schedule.LogOf(id)) { // the node that holds it looks after it
 			if c.schedules.endVisit(id, wake) {
@@ -131,7 +133,7 @@ func (c *Control) LookAtSchedule(id string) (wait time.Duration, more bool, err 
 		case schedule.Listen:
 			wait, err := c.takeMessage(ctx, id, s)
 			return wait, true, err
-		case schedule.Rest:
+		case schedule.Stop:
 			if s.Exists() {
 				return 0, false, nil
 			}

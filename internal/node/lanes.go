@@ -25,7 +25,7 @@ func (l *laneNews) add(conversation, run string) {
 // addLog tells that a log without an actor has a new entry, or is this node's from now on.
 func (l *laneNews) addLog(at mailbox.Address) {
 	if id, ok := schedule.OfLog(at); ok {
-		l.pass(func(c *control.Control) { c.ScheduleKnown(id) })
+		l.pass(func(c *control.Control) { c.WatchSchedule(id) })
 	}
 }
 

@@ -21,20 +21,20 @@ type Wait struct{ UntilMS int64 }
 // Listen takes the messages of the trigger.
 type Listen struct{}
 
-// Rest does nothing: nothing is due any more.
-type Rest struct{}
+// Stop does nothing: nothing is due any more.
+type Stop struct{}
 
 func (Append) action() {}
 func (Open) action()   {}
 func (Wait) action()   {}
 func (Listen) action() {}
-func (Rest) action()   {}
+func (Stop) action()   {}
 
 // Next decides what a node does about the schedule named id at a time. isWorking reports whether a run has not ended.
 func (s *State) Next(id string, nowMS int64, isWorking func(run string) (bool, error)) (Action, error) {
 	switch {
 	case !s.exists():
-		return Rest{}, nil
+		return Stop{}, nil
 	case s.Rule.On != "":
 		return Listen{}, nil
 	case s.Pending != 0:
@@ -44,7 +44,7 @@ func (s *State) Next(id string, nowMS int64, isWorking func(run string) (bool, e
 	next, ok := times(s.LastMS)
 	switch {
 	case !ok:
-		return Rest{}, nil
+		return Stop{}, nil
 	case next > nowMS:
 		return Wait{next}, nil
 	}

@@ -57,11 +57,11 @@ type Rule struct {
 	Conversation bool `msgpack:"v,omitempty"`
 }
 
-// Wish is what a request says about when its runs begin.
-type Wish struct{ At, Every, Zone, Missed, Overlap, On, Conversation string }
+// Times is what a request says about when its runs begin.
+type Times struct{ At, Every, Zone, Missed, Overlap, On, Conversation string }
 
 // IsEmpty reports whether a request says nothing: its run begins now.
-func (w Wish) IsEmpty() bool { return w.At == "" && w.Every == "" && w.On == "" }
+func (w Times) IsEmpty() bool { return w.At == "" && w.Every == "" && w.On == "" }
 
 // errRule: see Problem.
 var errRule = errors.New("schedule: invalid rule")
@@ -79,7 +79,7 @@ func problem(hint, format string, args ...any) error {
 }
 
 // NewRule makes the rule that a request asks for at a time.
-func NewRule(w Wish, now time.Time) (Rule, error) {
+func NewRule(w Times, now time.Time) (Rule, error) {
 	if w.On != "" {
 		return newTrigger(w, now)
 	}
@@ -116,7 +116,7 @@ func NewRule(w Wish, now time.Time) (Rule, error) {
 }
 
 // newTrigger makes the rule of a schedule whose runs begin with messages.
-func newTrigger(w Wish, now time.Time) (Rule, error) {
+func newTrigger(w Times, now time.Time) (Rule, error) {
 	switch {
 	case w.At != "" || w.Every != "":
 		return Rule{}, problem("make two schedules", "a schedule has a trigger, or times")

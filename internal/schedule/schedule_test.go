@@ -27,25 +27,25 @@ func text(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339
 func TestDueTimes(t *testing.T) {
 	for name, c := range map[string]struct {
 		now  string
-		wish Wish
+		wish Times
 		want []string // the first due times; "": no more
 	}{
-		"once":                     {"2026-11-28T10:00:00Z", Wish{At: "2026-11-28T10:30:00Z"}, []string{"2026-11-28T10:30:00Z", ""}},
-		"in a while":               {"2026-11-28T10:00:00Z", Wish{At: "+10m"}, []string{"2026-11-28T10:10:00Z", ""}},
-		"time of the day":          {"2026-11-28T10:00:00Z", Wish{At: "15:04", Zone: "Europe/Berlin"}, []string{"2026-11-28T14:04:00Z", ""}},
-		"tomorrow":                 {"2026-11-28T10:00:00Z", Wish{At: "09:00", Zone: "Europe/Berlin"}, []string{"2026-11-29T08:00:00Z", ""}},
-		"date":                     {"2026-11-28T10:00:00Z", Wish{At: "2026-11-30 09:00", Zone: "America/New_York"}, []string{"2026-11-30T14:00:00Z", ""}},
-		"interval":                 {"2026-11-28T10:00:00Z", Wish{Every: "90m"}, []string{"2026-11-28T11:30:00Z", "2026-11-28T13:00:00Z"}},
-		"interval from a time":     {"2026-11-28T10:00:00Z", Wish{At: "2026-11-29T00:00:00Z", Every: "24h"}, []string{"2026-11-29T00:00:00Z", "2026-11-30T00:00:00Z"}},
-		"cron":                     {"2026-11-27T10:00:00Z", Wish{Every: "0 9 * * 1-5"}, []string{"2026-11-30T09:00:00Z", "2026-12-01T09:00:00Z"}},
-		"cron at this very moment": {"2026-11-27T09:00:00Z", Wish{Every: "0 9 * * *"}, []string{"2026-11-28T09:00:00Z"}},
-		"cron from a time on":      {"2026-11-27T10:00:00Z", Wish{At: "2027-01-01T00:00:00Z", Every: "0 9 * * *"}, []string{"2027-01-01T09:00:00Z"}},
-		"cron into summer time":    {"2026-03-28T00:00:00Z", Wish{Every: "30 2 * * *", Zone: "Europe/Berlin"}, []string{"2026-03-28T01:30:00Z", "2026-03-30T00:30:00Z"}},
-		"cron out of summer time":  {"2026-10-24T12:00:00Z", Wish{Every: "30 2 * * *", Zone: "Europe/Berlin"}, []string{"2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-26T01:30:00Z"}},
-		"noon, into summer time":   {"2026-03-28T00:00:00Z", Wish{Every: "0 12 * * *", Zone: "Europe/Berlin"}, []string{"2026-03-28T11:00:00Z", "2026-03-29T10:00:00Z"}},
-		"interval, summer time":    {"2026-03-28T11:00:00Z", Wish{Every: "24h", Zone: "Europe/Berlin"}, []string{"2026-03-29T11:00:00Z", "2026-03-30T11:00:00Z"}},
-		"29 February":              {"2026-11-27T10:00:00Z", Wish{Every: "0 0 29 2 *"}, []string{"2028-02-29T00:00:00Z"}},
-		"trigger":                  {"2026-11-27T10:00:00Z", Wish{On: "troupe.trigger.git.push"}, []string{""}},
+		"once":                     {"2026-11-28T10:00:00Z", Times{At: "2026-11-28T10:30:00Z"}, []string{"2026-11-28T10:30:00Z", ""}},
+		"in a while":               {"2026-11-28T10:00:00Z", Times{At: "+10m"}, []string{"2026-11-28T10:10:00Z", ""}},
+		"time of the day":          {"2026-11-28T10:00:00Z", Times{At: "15:04", Zone: "Europe/Berlin"}, []string{"2026-11-28T14:04:00Z", ""}},
+		"tomorrow":                 {"2026-11-28T10:00:00Z", Times{At: "09:00", Zone: "Europe/Berlin"}, []string{"2026-11-29T08:00:00Z", ""}},
+		"date":                     {"2026-11-28T10:00:00Z", Times{At: "2026-11-30 09:00", Zone: "America/New_York"}, []string{"2026-11-30T14:00:00Z", ""}},
+		"interval":                 {"2026-11-28T10:00:00Z", Times{Every: "90m"}, []string{"2026-11-28T11:30:00Z", "2026-11-28T13:00:00Z"}},
+		"interval from a time":     {"2026-11-28T10:00:00Z", Times{At: "2026-11-29T00:00:00Z", Every: "24h"}, []string{"2026-11-29T00:00:00Z", "2026-11-30T00:00:00Z"}},
+		"cron":                     {"2026-11-27T10:00:00Z", Times{Every: "0 9 * * 1-5"}, []string{"2026-11-30T09:00:00Z", "2026-12-01T09:00:00Z"}},
+		"cron at this very moment": {"2026-11-27T09:00:00Z", Times{Every: "0 9 * * *"}, []string{"2026-11-28T09:00:00Z"}},
+		"cron from a time on":      {"2026-11-27T10:00:00Z", Times{At: "2027-01-01T00:00:00Z", Every: "0 9 * * *"}, []string{"2027-01-01T09:00:00Z"}},
+		"cron into summer time":    {"2026-03-28T00:00:00Z", Times{Every: "30 2 * * *", Zone: "Europe/Berlin"}, []string{"2026-03-28T01:30:00Z", "2026-03-30T00:30:00Z"}},
+		"cron out of summer time":  {"2026-10-24T12:00:00Z", Times{Every: "30 2 * * *", Zone: "Europe/Berlin"}, []string{"2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-26T01:30:00Z"}},
+		"noon, into summer time":   {"2026-03-28T00:00:00Z", Times{Every: "0 12 * * *", Zone: "Europe/Berlin"}, []string{"2026-03-28T11:00:00Z", "2026-03-29T10:00:00Z"}},
+		"interval, summer time":    {"2026-03-28T11:00:00Z", Times{Every: "24h", Zone: "Europe/Berlin"}, []string{"2026-03-29T11:00:00Z", "2026-03-30T11:00:00Z"}},
+		"29 February":              {"2026-11-27T10:00:00Z", Times{Every: "0 0 29 2 *"}, []string{"2028-02-29T00:00:00Z"}},
+		"trigger":                  {"2026-11-27T10:00:00Z", Times{On: "troupe.trigger.git.push"}, []string{""}},
 	} {
 		now, _ := time.Parse(time.RFC3339, c.now)
 		rule, err := NewRule(c.wish, now)
@@ -65,7 +65,7 @@ func TestDueTimes(t *testing.T) {
 
 func TestWishesThatAreRefused(t *testing.T) {
 	now := time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC)
-	for want, w := range map[string]Wish{
+	for want, w := range map[string]Times{
 		"in the past":         {At: "2026-03-28T11:00:00Z"},
 		"too far ahead":       {At: "2096-03-28T11:00:00Z"},
 		"no time":             {At: "soon"},
@@ -125,7 +125,7 @@ func TestNext(t *testing.T) {
 		works bool
 		want  Action
 	}{
-		"none":                   {&State{}, minute(0), false, Rest{}},
+		"none":                   {&State{}, minute(0), false, Stop{}},
 		"before":                 {history(t, once), minute(0) - 1, false, Wait{minute(0)}},
 		"due":                    {history(t, once), minute(0), false, Append{Due{AfterMS: ten - 1, DueMS: minute(0)}}},
 		"decided":                {history(t, once, fired[0]), minute(0), false, Open{DueMS: minute(0), Run: RunID("s", minute(0), "")}},
@@ -140,7 +140,7 @@ func TestNext(t *testing.T) {
 		"overlap":                {history(t, apart, fired...), minute(1), true, Append{Due{AfterMS: minute(0), DueMS: minute(1), Why: WhyOverlap}}},
 		"overlap over":           {history(t, apart, fired...), minute(1), false, Append{Due{AfterMS: minute(0), DueMS: minute(1)}}},
 		"parallel":               {history(t, once, fired...), minute(1), true, Append{Due{AfterMS: minute(0), DueMS: minute(1)}}},
-		"deleted":                {history(t, once, Entry{At: ten, Fact: Ended{}}), minute(1), false, Rest{}},
+		"deleted":                {history(t, once, Entry{At: ten, Fact: Ended{}}), minute(1), false, Stop{}},
 		"decided twice":          {history(t, once, fired[0], Entry{At: minute(1), Fact: Due{AfterMS: minute(0), DueMS: minute(1)}}), minute(1), false, Open{DueMS: minute(0), Run: RunID("s", minute(0), "")}},
 		"decided before":         {history(t, once, fired[0], fired[1], fired[0]), minute(0), false, Wait{minute(1)}},
 		"decided too early":      {history(t, once, Entry{At: minute(0) - 1, Fact: Due{AfterMS: ten - 1, DueMS: minute(0)}}), minute(0), false, Append{Due{AfterMS: ten - 1, DueMS: minute(0)}}},
