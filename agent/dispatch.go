@@ -12,7 +12,9 @@ import (
 // dispatchCalls runs the calls of a reply that may run, in batches.
 func dispatchCalls(s State, calls []Call) (State, []Effect) {
 	s.Phase, s.Calls, s.Cuts = Acting, calls, 0
-	s.ToolCalls += callList(calls).countRunnable()
+	if !s.Preempted {
+		s.ToolCalls += callList(calls).countRunnable()
+	}
 	s.Useless, s.LoopDetection.Forbidden = countUseless(s, calls)
 	return advanceCalls(s)
 }
@@ -20,7 +22,7 @@ func dispatchCalls(s State, calls []Call) (State, []Effect) {
 // advanceCalls begins every call that may begin now, and ends the turn when all
 // calls have their result.
 func advanceCalls(s State) (State, []Effect) {
-	var fx []Effect
+	s, fx := endPreemptedCalls(s)
 	for i := range s.Calls {
 		if !s.Calls.mayBegin(i, &s.Task.Limits) || s.Cancel != nil { //mutant:begins-unless-canceled
 			continue

@@ -186,6 +186,9 @@ func continueHeld(s State, w suspension) (State, []Effect) {
 	if i := s.Calls.find(w.Question.Call); i >= 0 && s.Calls[i].Stage == Ended {
 		return advanceCalls(s)
 	}
+	if s.Preempted && s.asksAboutUnbegun(w) {
+		return advanceCalls(s)
+	}
 	s, e := suspendForPerson(s, w)
 	return s, []Effect{e}
 }

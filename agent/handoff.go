@@ -146,23 +146,11 @@ func passOn(s State, fx []Effect) (State, []Effect) {
 		m.Call = "" // the call is one of this agent: the other one awaits no answer to it
 		fx = append(fx, m)
 	}
-	for _, text := range s.Steers {
-		fx = append(fx, Steered{Text: text})
-	}
-	s.Mail, s.Steers = nil, nil
-	return s, fx
+	fx = append(fx, s.steeredFacts()...)
+	s.Mail = nil
+	return s.withoutSteers(), fx
 }
 
-// Steered is a user's message to a running agent. An agent that has handed off passes it on by its supervisor, and messages
-// of agents, too.
-type Steered struct {
-	Text string `msgpack:"t"`
-}
-
-// Kind is the fact's word in logs.
-func (Steered) Kind() string { return "steered" }
-
-func (Steered) effect()  {}
 func (Messaged) effect() {}
 
 // noteHandedAnswer keeps how the agent that has the conversation has ended.

@@ -107,6 +107,10 @@ func handleBarred(s State, f Barred) (State, []Effect) {
 	if f.Why != "" {
 		why += ": " + f.Why
 	}
+	if s.abandonsTurn() {
+		s, fx := releaseReservation(s)
+		return prependEffects(fx)(endTurn(endSuspension(s), spec.Steering))
+	}
 	if s.patienceMS() == 0 && s.Cancel == nil {
 		return recoverAttempt(s, Failed{Reservation: f.Reservation, Class: model.RateLimit, Detail: why, Unbilled: true, AfterMS: f.AfterMS})
 	}

@@ -69,6 +69,9 @@ func recoverAttempt(s State, f Failed) (State, []Effect) {
 	}
 	s, fx := settleReservation(s, f.Reply, 0)
 	s.Anchor = anchor // a failed attempt is no measure of the prompt
+	if f.Class == model.Aborted && s.abandonsTurn() {
+		return prependEffects(fx)(endTurn(endSuspension(s), spec.Steering))
+	}
 	if waits {
 		s.Allowance = held
 		s, fx = releaseReservation(s)

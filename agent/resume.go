@@ -78,6 +78,9 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 			fx = append(fx, runGateHooks(s)) //mutant:gate-lost-in-a-crash
 		}
 	case Thinking:
+		if s.abandonsTurn() {
+			return prependEffects(fx)(lostModelCall(s, whole || s.Fork.Originals))
+		}
 		unsent := whole || s.Fork.Originals // the original's request is the original's to pay for //mutant:fork-pays-for-its-original
 		if unsent && s.Cancel == nil && s.NextModel != nil {
 			return prependEffects(fx)(replaceReservation(s))
@@ -117,6 +120,9 @@ func lostModelCall(s State, never bool) (State, []Effect) {
 		s, more := finishAgent(withoutReservation(s), abortedOutcome(s, spec.AbortedStreaming))
 		return s, append(fx, more...)
 	}
+	if s.abandonsTurn() {
+		return prependEffects(fx)(endTurn(endSuspension(s), spec.Steering))
+	}
 	return prependEffects(fx)(anotherAttempt(s)) //mutant:lost-reservation-used-again
 }
 
@@ -146,10 +152,13 @@ const callAttemptsMax = 10
 // about a side effect of unknown outcome. A fork has other keys than its original, so a person also decides about an
 // idempotent call that the original began.
 func lostCalls(s State) (State, []Effect) {
-	var fx []Effect
+	s, fx := endPreemptedCalls(s)
 	for i, c := range s.Calls {
 		var e Effect
 		switch {
+		case s.Preempted && s.Cancel == nil && c.Stage == Running && c.Class == model.Read && !c.isRemote():
+			s = s.withCall(i, c.fail(abortedRead).directed())
+			continue
 		case c.Stage == Ended || c.Stage == Pending || c.Stage == Retrying || c.Gate.Person != "":
 			continue // the timer of a retry is among the clocks
 		case c.Stage == Gated: // nothing waits at a gate after a cancel

@@ -40,7 +40,11 @@ func printPassedOn(e agent.Effect) string {
 		}
 		return text
 	}
-	return fmt.Sprintf("pass-on %q", e.(agent.Steered).Text)
+	f := e.(agent.Steered)
+	if f.Now {
+		return fmt.Sprintf("pass-on now %q", f.Text)
+	}
+	return fmt.Sprintf("pass-on %q", f.Text)
 }
 
 // handedOutcome is how the agent ended that has the conversation: `ended=REASON`, and its `detail`.

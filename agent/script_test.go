@@ -375,7 +375,7 @@ func parseControl(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.F
 	case "canceled":
 		return agent.Canceled{Why: d.Input, Now: d.HasArg("now"), As: spec.Reason(argumentValue(t, d, "as"))}
 	case "steered":
-		return agent.Steered{Text: d.Input}
+		return agent.Steered{Text: d.Input, Now: d.HasArg("now")}
 	case "messaged": // by an agent: `messaged ID name=NAME call=CALL`
 		return agent.Messaged{From: spec.ID(firstArgument(d)), Name: argumentValue(t, d, "name"), Call: argumentValue(t, d, "call"), Text: d.Input, Error: d.HasArg("error"),
 			WorkedMS: workedMS(t, d)}

@@ -60,6 +60,7 @@ type State struct {
 	ClosingReason      spec.Reason // set: the turn under way is the closing turn, and why
 	Cancel             *Canceled
 	Steers             []string
+	Preempted          bool              // a message among Steers abandons what the turn under way has not begun
 	Mail               []Messaged        // of other agents, until the next turn boundary
 	BackgroundChildren []backgroundChild // children in the background
 	Suspended          suspension        // Waiting: for what, and what follows
@@ -223,6 +224,6 @@ func appendWaiting(s State) State {
 	for _, text := range s.Steers {
 		s = appendSteering(s, text)
 	}
-	s.Remarks, s.Steers = nil, nil
-	return s
+	s.Remarks = nil
+	return s.withoutSteers()
 }

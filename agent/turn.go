@@ -158,6 +158,9 @@ func handleGranted(s State, f Granted) (State, []Effect) {
 	if s.Purpose == ForTurn && !f.Closing && mayChangeNow(s) { //mutant:outdated-reservation-used
 		return replaceOutdated(s)
 	}
+	if s.abandonsTurn() && !f.Closing { //mutant:request-without-the-message
+		return replacePreempted(s)
+	}
 	if len(s.Drift.blocking(&s.Task)) > 0 { //mutant:reservation-used-before-the-answer
 		return returnReservation(s) // this node differs: ask before using the reservation
 	}
@@ -242,7 +245,7 @@ func handleReplied(s State, f Replied) (State, []Effect) {
 	f.Reply.Message.Tokens = f.Tokens
 	s, calls := appendReply(s, f.Reply)
 	runnable := callList(calls).countRunnable()
-	if s.Cancel != nil || s.ClosingReason != "" {
+	if s.Cancel != nil || s.ClosingReason != "" || s.Preempted {
 		runnable = 0
 	}
 	s, fx := settleReservation(s, f.Reply, runnable)
@@ -275,6 +278,8 @@ func actOnReply(s State, stop model.Stop) (State, []Effect) {
 		return endClosingTurn(s, text, calls)
 	case len(calls) > 0:
 		return dispatchCalls(s, calls)
+	case s.abandonsTurn(): // a claimed completion, too: the user has said something since
+		return endTurn(s, spec.Steering)
 	case s.LoopDetection.Forced && stop != model.StopRefusal: //mutant:question-not-forced
 		return askInsteadOfModel(s, text)
 	case stop == model.StopRefusal: // some models refuse without a text
@@ -378,13 +383,4 @@ func finishAgent(s State, o spec.Outcome) (State, []Effect) {
 	s.events.publish(stopEvents, event.KindAgentFinished, event.AgentFinished{Name: s.Task.Name, Reason: o.Reason, Partial: o.Partial, Detail: o.Detail,
 		Text: o.Text, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Journal: o.Journal})
 	return s, append(fx, newFinish(s))
-}
-
-// handleSteered keeps a user's message for the next turn boundary, and wakes an agent that waits only for others.
-func handleSteered(s State, f Steered) (State, []Effect) {
-	if s.Phase == Done || strings.TrimSpace(f.Text) == "" {
-		return s, nil
-	}
-	s.Steers = append(s.Steers[:len(s.Steers):len(s.Steers)], f.Text) //mutant:steers-not-clipped
-	return wakeIdle(s)
 }

@@ -231,6 +231,9 @@ type SteerRequest struct {
 	Request string `json:"request_id"`
 	Agent   string `json:"agent,omitempty"`
 	Text    string `json:"text"`
+	// Now does not wait for the end of the turn under way: its request to the model and its calls that only read are
+	// aborted, and calls that have not begun do not begin. A side effect that has begun completes.
+	Now bool `json:"now,omitempty"`
 }
 
 // AnswerRequest decides a query that an agent waits for.

@@ -169,7 +169,7 @@ func (c *commander) steerAgent(ctx context.Context, r client.SteerRequest) (any,
 	if err := c.checkAtWork(ctx, l, id); err != nil {
 		return nil, err
 	}
-	f := agent.Steered{Text: r.Text}
+	f := agent.Steered{Text: r.Text, Now: r.Now}
 	return c.appendToViewed(ctx, l, r.Request, id, "", f.Kind(), f)
 }
 

@@ -155,7 +155,7 @@ const cancelsMax = 3
 func (in *injector) steerAgent() {
 	a := in.population.actors[in.IntN(len(in.population.actors))]
 	if a != in.population.super {
-		in.store.appendCommand(a, "steered", agent.Steered{Text: fmt.Sprintf("mind %d", in.step)})
+		in.store.appendCommand(a, "steered", agent.Steered{Text: fmt.Sprintf("mind %d", in.step), Now: in.percent(50)})
 	}
 }
 

@@ -35,6 +35,7 @@ type agentJudge struct {
 	contexts   *contextJudge
 	resumes    int // activations since Submitted
 	forks      *forkJudge
+	steering   *steeringJudge
 	denied     bool // a person ended the loop because of configuration drift
 }
 
@@ -44,7 +45,7 @@ func newAgentJudge(p *population, a *actor) *agentJudge {
 	permits := &permissionJudge{watchedAgent: s, asked: map[string]askedCall{}, approved: map[string]string{}, people: map[string]map[string]bool{}}
 	calls := newCallJudge(s, breakers, permits)
 	return &agentJudge{watchedAgent: s, calls: calls, permits: permits, prompts: prompts, breakers: breakers, goals: &goalJudge{watchedAgent: s, calls: calls, handoffs: handoffs},
-		clock: &clockJudge{watchedAgent: s}, pauses: &pauseJudge{watchedAgent: s, prompts: prompts}, background: &backgroundJudge{watchedAgent: s, away: map[string]spec.ID{}, handoffs: handoffs}, models: &modelJudge{watchedAgent: s}, contexts: &contextJudge{watchedAgent: s}, forks: &forkJudge{watchedAgent: s}}
+		clock: &clockJudge{watchedAgent: s}, pauses: &pauseJudge{watchedAgent: s, prompts: prompts}, background: &backgroundJudge{watchedAgent: s, away: map[string]spec.ID{}, handoffs: handoffs}, models: &modelJudge{watchedAgent: s}, contexts: &contextJudge{watchedAgent: s}, forks: &forkJudge{watchedAgent: s}, steering: &steeringJudge{watchedAgent: s}}
 }
 
 func (j *agentJudge) checkFinal() {
@@ -248,6 +249,7 @@ func (j *agentJudge) checkLoop(before, after *agent.State, f activation.Fact, ou
 	j.permits.noteQuestion(after, out)
 	j.prompts.checkCompaction(before, after)
 	j.background.checkBackground(before, after, f, out)
+	j.steering.checkStep(before, after, f, out)
 	for _, effect := range out.Effects {
 		j.calls.noteEffect(after, effect)
 		switch e := effect.(type) {

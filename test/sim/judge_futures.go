@@ -63,7 +63,7 @@ func (j *futuresJudge) checkFutures(from agent.State, f activation.Fact) {
 
 // possibleFacts are facts that mean something in a state, in pairs that differ.
 func possibleFacts(st agent.State) []agent.Fact {
-	list := []agent.Fact{agent.Steered{Text: "this"}, agent.Steered{Text: "that"}, agent.Canceled{Why: "this", Now: true},
+	list := []agent.Fact{agent.Steered{Text: "this"}, agent.Steered{Text: "that"}, agent.Steered{Text: "this", Now: true}, agent.Canceled{Why: "this", Now: true},
 		agent.Resumed{Activation: "L1", Node: "n1"}, agent.Resumed{Activation: "L2", Node: "n2"},
 		agent.Resumed{Activation: "L3", Node: "n3", Looked: true, Found: map[string]string{"prompt": "7"}},
 		agent.Messaged{From: "root-9-9", Text: "this"}, agent.Messaged{From: "root-9-9", Text: "that"}}

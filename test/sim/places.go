@@ -227,6 +227,8 @@ const (
 	placeBacklogDone
 	placeBacklogDropped
 	placeBacklogReleased
+	placePreempted
+	placeReadAborted
 	placesMax
 )
 
@@ -266,7 +268,8 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"another model is set", "another model is set over a request", "an agent begins with the model that was set", "other agents use the budget",
 	"a run is forked", "a fork goes on over a request of its original",
 	"a prompt is changed", "a prompt is changed over a request", "a change reaches agents below", "a change of a prompt is refused", "an agent begins with layers of those above",
-	"a task is posted", "a task is claimed", "a task is claimed whose lease has ended", "a task is done", "a task is dropped", "the end of an agent opens its tasks again"}
+	"a task is posted", "a task is claimed", "a task is claimed whose lease has ended", "a task is done", "a task is dropped", "the end of an agent opens its tasks again",
+	"a message preempts a turn", "a message aborts a read"}
 
 // String names a place.
 func (p place) String() string {
