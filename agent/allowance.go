@@ -70,7 +70,7 @@ func takeAllowance(s State, f Granted) State {
 
 // mayBeginAhead reports whether the allowance covers the attempt that is about to be requested.
 func (s State) mayBeginAhead(r budget.AttemptRequest) bool {
-	if s.Allowance.Attempts < 1 || s.Allowance.Route != s.Route || s.ClosingReason != "" { //mutant:more-attempts-than-allowed
+	if s.Allowance.Attempts < 1 || s.Allowance.Route != s.Route || s.ClosingReason != "" || s.Preempted { //mutant:more-attempts-than-allowed
 		return false
 	}
 	_, _, ok := s.Allowance.Covers(r)

@@ -155,11 +155,11 @@ func handleGranted(s State, f Granted) (State, []Effect) {
 	if s.NextModel != nil { //mutant:reservation-of-the-model-before
 		return replaceReservation(s)
 	}
-	if s.Purpose == ForTurn && !f.Closing && mayChangeNow(s) { //mutant:outdated-reservation-used
-		return replaceOutdated(s)
-	}
 	if s.abandonsTurn() && !f.Closing { //mutant:request-without-the-message
 		return replacePreempted(s)
+	}
+	if s.Purpose == ForTurn && !f.Closing && mayChangeNow(s) { //mutant:outdated-reservation-used
+		return replaceOutdated(s)
 	}
 	if len(s.Drift.blocking(&s.Task)) > 0 { //mutant:reservation-used-before-the-answer
 		return returnReservation(s) // this node differs: ask before using the reservation
