@@ -45,7 +45,7 @@ func (p poolList) countSlots() (n int) {
 }
 
 // ConfigureActors sets the functions of cfg that decide where this node acts. In a cluster the node
-// begins to hold shards only in KeepShards, once its actors can act on them.
+// begins to hold shards only in KeepShards, once its actors can act on them. After an error it may be called again.
 func (o *Owner) ConfigureActors(ctx context.Context, b *bus.Buckets, cfg *actors.Config) error {
 	if o.cfg.Alone {
 		lease, err := control.RecordOwner(ctx, b, fmt.Sprintf("%s pid %d", o.cfg.Name, os.Getpid()))
@@ -85,6 +85,7 @@ func (o *Owner) ConfigureActors(ctx context.Context, b *bus.Buckets, cfg *actors
 
 // openPools opens the pools that this node serves, and creates missing ones.
 func (o *Owner) openPools(ctx context.Context) error {
+	o.pools = nil // a caller tries again
 	for _, name := range o.cfg.Pools {
 		size := SizeOf(name)
 		shards, err := o.cfg.Streams.Make(ctx, name, size.Shards, size.Streams)
@@ -96,7 +97,7 @@ func (o *Owner) openPools(ctx context.Context) error {
 	return nil
 }
 
-// KeepShards begins to hold shards, if there are other nodes to share them with.
+// KeepShards begins to hold shards, if there are other nodes to share them with. After an error it may be called again.
 func (o *Owner) KeepShards(ctx context.Context) error {
 	if o.buckets == nil {
 		return nil

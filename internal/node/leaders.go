@@ -17,7 +17,10 @@ import (
 const ServerWaitDefault = 2 * time.Minute
 
 const (
-	leaderTryTimeout = openTimeout // of one attempt: requests without a leader are never answered
+	// A request that meets no leader is never answered, so the first attempt is short. Later ones take longer, for servers
+	// that are slow.
+	leaderTryFirst   = openTimeout / 3
+	leaderTryTimeout = openTimeout
 	leaderRetryPause = time.Second
 )
 
@@ -25,7 +28,7 @@ const (
 // leader, for a limited time. It logs what the node waits for.
 func (n *Node) awaitLeaders(ctx context.Context, do func(context.Context) error) error {
 	refused := func() bool { return n.lastDenied.Load() != nil } // a right that the server refused does not come later
-	return leaderWait{wait: n.cfg.ServerWait, refused: refused, try: leaderTryTimeout, pause: leaderRetryPause, onWait: func(err error, left time.Duration) {
+	return leaderWait{wait: n.cfg.ServerWait, refused: refused, first: leaderTryFirst, try: leaderTryTimeout, pause: leaderRetryPause, onWait: func(err error, left time.Duration) {
 		n.cfg.Logger.Warn("the server has no leader for what the node needs; the node waits", "for", left.Round(time.Second), "error", err)
 	}}.run(ctx, do)
 }
@@ -77,15 +80,16 @@ func (n *Node) openStreams(ctx context.Context, bytesMax int64) error {
 
 // leaderWait is a wait for leaders.
 type leaderWait struct {
-	wait, try, pause time.Duration
-	refused          func() bool
-	onWait           func(err error, left time.Duration)
+	wait              time.Duration
+	first, try, pause time.Duration // of attempts: each takes first longer than the one before, at most try
+	refused           func() bool
+	onWait            func(err error, left time.Duration)
 }
 
 func (a leaderWait) run(ctx context.Context, do func(context.Context) error) error {
 	until := time.Now().Add(a.wait)
-	for {
-		err := a.tryOnce(ctx, do)
+	for limit := a.first; ; limit = min(limit+a.first, a.try) {
+		err := tryOnce(ctx, limit, do)
 		left := time.Until(until)
 		switch {
 		case err == nil || ctx.Err() != nil || !isLeaderless(err) || a.refused():
@@ -104,8 +108,8 @@ func (a leaderWait) run(ctx context.Context, do func(context.Context) error) err
 	}
 }
 
-func (a leaderWait) tryOnce(ctx context.Context, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, a.try)
+func tryOnce(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return do(ctx)
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ func TestANodeWaitsForLeaders(t *testing.T) {
 	t.Parallel()
 	asked, said := 0, 0
 	refused := false
-	a := leaderWait{wait: time.Minute, refused: func() bool { return refused }, try: time.Millisecond, pause: time.Millisecond, onWait: func(error, time.Duration) { said++ }}
+	a := leaderWait{wait: time.Minute, refused: func() bool { return refused }, first: time.Millisecond, try: time.Millisecond, pause: time.Millisecond, onWait: func(error, time.Duration) { said++ }}
 	err := a.run(t.Context(), func(ctx context.Context) error {
 		switch asked++; asked {
 		case 1:
@@ -44,5 +45,25 @@ func TestANodeWaitsForLeaders(t *testing.T) {
 		if err := a.run(t.Context(), func(context.Context) error { return why }); !errors.Is(err, bus.ErrNoLeader) || !errors.Is(err, why) || errors.Is(err, bus.ErrNoJetStream) {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// The first attempt is short, because a request that meets no leader is never answered; later ones leave more time.
+func TestLaterAttemptsTakeLonger(t *testing.T) {
+	t.Parallel()
+	var limits []time.Duration
+	a := leaderWait{wait: time.Hour, refused: func() bool { return false }, first: time.Minute, try: 150 * time.Second, onWait: func(error, time.Duration) {}}
+	err := a.run(t.Context(), func(ctx context.Context) error {
+		until, ok := ctx.Deadline()
+		if !ok {
+			t.Error("an attempt has no limit")
+		}
+		if limits = append(limits, time.Until(until).Round(time.Minute/2)); len(limits) < 4 {
+			return context.DeadlineExceeded
+		}
+		return nil
+	})
+	if want := []time.Duration{time.Minute, 2 * time.Minute, 150 * time.Second, 150 * time.Second}; err != nil || !slices.Equal(limits, want) {
+		t.Errorf("%v, %v", limits, err)
 	}
 }

@@ -169,15 +169,17 @@ func (n *Node) startComponents(ctx context.Context) error {
 		return err
 	}
 	n.post = wrapLogs(ctx, n.post)
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
-	defer cancel()
-	if err := n.proveServer(ctx); err != nil {
+	if err := n.awaitLeaders(ctx, n.proveServer); err != nil {
 		return err
 	}
 	if err := startSpans(n); err != nil {
 		return err
 	}
-	if n.blobs, err = jetstream.OpenBlobs(ctx, n.logConn, buckets.Blobs, n.names); err != nil {
+	err = n.awaitLeaders(ctx, func(ctx context.Context) (err error) {
+		n.blobs, err = jetstream.OpenBlobs(ctx, n.logConn, buckets.Blobs, n.names)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	n.runs = control.OpenRuns(buckets)
@@ -201,7 +203,8 @@ func (n *Node) startComponents(ctx context.Context) error {
 		return err
 	}
 	cfg.PublishNotice = n.throttles.queueNotice
-	if err := n.logOwner.ConfigureActors(ctx, buckets, &cfg); err != nil {
+	err = n.awaitLeaders(ctx, func(ctx context.Context) error { return n.logOwner.ConfigureActors(ctx, buckets, &cfg) })
+	if err != nil {
 		return err
 	}
 	n.logOwner.ObserveActors(&cfg)
@@ -210,9 +213,11 @@ func (n *Node) startComponents(ctx context.Context) error {
 		return err
 	}
 	n.background.Go(func() { n.throttles.run(n.lifetime) })
-	if err := n.logOwner.KeepShards(ctx); err != nil {
+	if err := n.awaitLeaders(ctx, n.logOwner.KeepShards); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
 	return serveControl(ctx, n, rowAdded, holdsLog(cfg))
 }
 

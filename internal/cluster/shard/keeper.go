@@ -56,7 +56,7 @@ func Start(ctx context.Context, cfg Config) (*Keeper, error) {
 	stopWatch, err := k.watcher.startWatches(ctx, life)
 	if err != nil {
 		stop()
-		return nil, err
+		return nil, errors.Join(err, k.renewer.withdrawNode(ctx))
 	}
 	go k.run(life, stopWatch)
 	return k, nil
