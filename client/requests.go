@@ -145,6 +145,8 @@ type RunInfo struct {
 	Ended  string        `json:"ended,omitempty"`
 	Node   string        `json:"node,omitempty"`
 	Result *event.Result `json:"result,omitempty"`
+	// Spend is what a run that has not ended has spent, to the sixteenth of its limit; nil: not known yet.
+	Spend *event.Spend `json:"spend,omitempty"`
 	// Conversation is the conversation in whose lane the run is; "": none.
 	Conversation string `json:"conversation_id,omitempty"`
 	// Description is set if the request asked for it.

@@ -11,11 +11,10 @@ import (
 
 // Result sums up the run in its current state; it is final once the Phase is Over.
 func (s State) Result() event.Result {
+	spend := s.spend()
 	r := event.Result{Type: "result", Run: s.Run.Run, Conversation: s.Run.Conversation, Reason: s.Outcome.Reason,
 		Partial: s.Outcome.Partial, Text: s.Outcome.Text, Detail: s.Outcome.Detail, Journal: s.Outcome.Journal,
-		CostUSD: float64(s.Pool.Spent.Nano) / 1e9, CostKnown: s.Run.Model.Price.Known && s.Foreign == 0 && !s.before.unknown, CostEstimated: s.before.estimated || s.Run.estimatesPrices(),
-		Budget: event.BudgetResult{LimitUSD: float64(s.Pool.Limit.Nano) / 1e9, ReservedUSD: float64(s.Pool.Held.Nano) / 1e9, Limit: s.Pool.Limit.Tokens, Used: s.Pool.Spent.Tokens, Reserved: s.Pool.Held.Tokens,
-			Unknown: s.Pool.Unknown.Tokens, Overrun: s.Pool.Overrun.Tokens, Frozen: s.Frozen}}
+		CostUSD: spend.CostUSD, CostKnown: spend.CostKnown, CostEstimated: spend.CostEstimated, Budget: spend.Budget}
 	end := s.Ended
 	if end == 0 {
 		end = s.Now
@@ -51,6 +50,18 @@ func (s State) Result() event.Result {
 	r.Subtype = event.Subtype(r.Reason)
 	r.IsError = r.Subtype != "success"
 	return r
+}
+
+// spend returns what the run has spent, and its limits.
+func (s State) spend() event.Spend {
+	p := &s.Pool
+	return event.Spend{
+		CostUSD: float64(p.Spent.Nano) / 1e9, CostKnown: s.Run.Model.Price.Known && s.Foreign == 0 && !s.before.unknown,
+		CostEstimated: s.before.estimated || s.Run.estimatesPrices(),
+		Budget: event.BudgetResult{LimitUSD: float64(p.Limit.Nano) / 1e9, ReservedUSD: float64(p.Held.Nano) / 1e9,
+			Limit: p.Limit.Tokens, Used: p.Spent.Tokens, Reserved: p.Held.Tokens,
+			Unknown: p.Unknown.Tokens, Overrun: p.Overrun.Tokens, Frozen: s.Frozen},
+	}
 }
 
 // modelsBefore says how well the prices of the models that a fork has replaced are known.

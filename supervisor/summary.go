@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
 )
 
 // Limits of a Summary that is published: together with the counts, it fits the row of a run in
@@ -42,6 +43,8 @@ type Summary struct {
 	// Joined is how many agents the run ever had.
 	Joined int   `json:"joined,omitempty"`
 	Tally  Tally `json:"tally"`
+	// Spend is as of some moment since the run had spent a sixteenth of its limit less; see spentSteps.
+	Spend event.Spend `json:"spend"`
 	// Agents are those that have not ended, and those that a cancel has ended. AgentsCut says that
 	// some are left out.
 	Agents    []AgentSummary `json:"agents,omitempty"`
@@ -98,19 +101,46 @@ type SummaryKey struct {
 	active        bool
 	parked        bool
 	canceled, now bool
+	spent         int64 // in steps of the limit
+	limit         budget.Limit
+	frozen        bool
+}
+
+// While a run works, its Summary is published anew whenever it has spent another part of its limit. So a list shows what
+// live runs have spent, to the sixteenth of their limits, and such a run costs at most spentSteps more writes of its row.
+const (
+	spentSteps = 16
+	// spentAfterMS is how long a run works before its spend is published: most runs end earlier.
+	spentAfterMS = 5_000
+)
+
+// spentStep is the larger part of the limits in tokens and in money that is spent, in steps.
+func (s State) spentStep() (step int64) {
+	if s.Now-s.Began < spentAfterMS {
+		return 0
+	}
+	if limit := s.Pool.Limit.Tokens; limit >= spentSteps {
+		step = s.Pool.Spent.Tokens / (limit / spentSteps)
+	}
+	if limit := s.Pool.Limit.Nano; limit >= spentSteps {
+		step = max(step, s.Pool.Spent.Nano/(limit/spentSteps))
+	}
+	return min(step, spentSteps)
 }
 
 // SummaryKey costs less than a Summary.
 func (s State) SummaryKey() SummaryKey {
 	return SummaryKey{members: s.members.revision, phase: s.Phase, active: s.Activation != "", parked: s.IsParked(),
-		canceled: s.Cancel != nil, now: s.Cancel != nil && s.Cancel.Now}
+		canceled: s.Cancel != nil, now: s.Cancel != nil && s.Cancel.Now,
+		spent: s.spentStep(), limit: s.Pool.Limit, frozen: s.Frozen}
 }
 
 // Summary sums up the run. With full, nothing is left out.
 func (s State) Summary(full bool) Summary {
 	r := Summary{Phase: s.Phase, Active: s.Activation != "", BeganMS: s.Began, Parked: s.IsParked(), Priced: s.Run.Model.Price.Known && !s.before.unknown,
 		Reason: s.Outcome.Reason, Detail: clipDetail(s.Outcome.Detail),
-		Canceled: s.Cancel != nil, CanceledNow: s.Cancel != nil && s.Cancel.Now, CancelTargets: s.CancelTargets, Joined: s.Count()}
+		Canceled: s.Cancel != nil, CanceledNow: s.Cancel != nil && s.Cancel.Now, CancelTargets: s.CancelTargets, Joined: s.Count(),
+		Spend: s.spend()}
 	if r.HandedTo = s.members.handedTo(); s.Run.Conversation != "" {
 		r.Root = s.Run.Root
 	}

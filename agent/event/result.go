@@ -41,7 +41,15 @@ type ConversationHolder struct {
 	Name  string  `json:"name"` // of its definition
 }
 
-// BudgetResult is the pool at the end, in tokens and dollars.
+// Spend is what a run has spent so far.
+type Spend struct {
+	CostUSD       float64      `json:"cost_usd"`
+	CostKnown     bool         `json:"cost_known"`
+	CostEstimated bool         `json:"cost_estimated,omitempty"` // list prices of models behind a gateway are part of it
+	Budget        BudgetResult `json:"budget"`
+}
+
+// BudgetResult is the pool, in tokens and dollars.
 type BudgetResult struct {
 	LimitUSD    float64 `json:"limit_usd,omitempty"` // 0: none
 	ReservedUSD float64 `json:"reserved_usd,omitempty"`

@@ -47,9 +47,9 @@ func stopText(m *Model) []string {
 	if result == nil {
 		pairs = append(pairs, [2]string{"next", nextStep(m)})
 	} else {
+		used, cost := spendTexts(spendOf(client.RunInfo{Result: result}))
 		pairs = append(pairs, [2]string{"reason", cleanLine(string(result.Reason))}, [2]string{"detail", cleanLine(result.Detail)},
-			[2]string{"turns", fmt.Sprint(result.Turns)}, [2]string{"tokens", spendOf(client.RunInfo{Result: result})},
-			[2]string{"cost", term.FormatMoney(result.CostUSD, result.Budget.LimitUSD, 0, result.CostEstimated)})
+			[2]string{"turns", fmt.Sprint(result.Turns)}, [2]string{"tokens", used}, [2]string{"cost", cost})
 		answer = append([]string{"", s.Bold("Result")}, s.Markdown(term.CleanText(clipBytes(result.Text, textBytesMax)), m.width)...)
 	}
 	lines := term.FormatPairs(s, pairs, m.width)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/term"
 )
@@ -70,17 +71,26 @@ func (m *Model) findRun(id string) (client.RunInfo, bool) {
 	return m.runs[i], true
 }
 
-// spendOf returns what a run has used against its limit.
-func spendOf(r client.RunInfo) string {
-	if r.Result == nil {
-		return ""
+// spendOf returns what a run has spent; nil: it is not known yet.
+func spendOf(r client.RunInfo) *event.Spend {
+	if d := r.Result; d != nil {
+		return &event.Spend{CostUSD: d.CostUSD, CostKnown: d.CostKnown, CostEstimated: d.CostEstimated, Budget: d.Budget}
 	}
-	b := r.Result.Budget
-	text := term.FormatTokens(b.Used)
-	if b.Limit > 0 {
-		text += "/" + term.FormatTokens(b.Limit)
+	return r.Spend
+}
+
+// spendTexts show the tokens against their limit, and the money.
+func spendTexts(s *event.Spend) (used, money string) {
+	if s == nil {
+		return "", ""
 	}
-	return text
+	if used = term.FormatTokens(s.Budget.Used); s.Budget.Limit > 0 {
+		used += "/" + term.FormatTokens(s.Budget.Limit)
+	}
+	if s.CostKnown {
+		money = term.FormatMoney(s.CostUSD, s.Budget.LimitUSD, 0, s.CostEstimated)
+	}
+	return used, money
 }
 
 func runHead(width int) string {
@@ -95,13 +105,10 @@ const modelColumns = 24
 
 func runRow(m *Model, r client.RunInfo) string {
 	state := stateOf(r)
+	used, cost := spendTexts(spendOf(r))
 	row := term.Pad(shortRun(r.RunID, m.width), runColumns(m.width)) + " " + colorState(m.style, state, term.Pad(cleanLine(state), stateColumns)) + " " +
-		term.Pad(m.age(r.Started), ageColumns) + " " + term.Pad(spendOf(r), spendColumns) + " "
+		term.Pad(m.age(r.Started), ageColumns) + " " + term.Pad(used, spendColumns) + " "
 	if m.width >= wideColumns {
-		cost := ""
-		if d := r.Result; d != nil && d.CostKnown {
-			cost = term.FormatMoney(d.CostUSD, d.Budget.LimitUSD, 0, d.CostEstimated)
-		}
 		row += term.Pad(cost, costColumns) + " " + term.Pad(cleanLine(r.Model), modelColumns) + " "
 	}
 	return row + m.style.Bold(cleanLine(r.Title))

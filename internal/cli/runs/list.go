@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/console"
@@ -118,16 +120,25 @@ func shortenRuns(rows [][]string) {
 
 func runRow(r client.RunInfo) []string {
 	row := []string{term.CleanLine(r.RunID), stateText(r), "-", "-", "-", "-", console.Age(r.Started), term.Truncate(term.CleanLine(r.Title), titleColumns)}
+	spend := r.Spend
 	if d := r.Result; d != nil {
 		row[2] = term.CleanLine(string(d.Reason))
 		row[3] = fmt.Sprint(d.Turns)
-		row[4] = term.FormatTokens(d.Budget.Used) + "/" + term.FormatTokens(d.Budget.Limit)
-		row[5] = console.CostText(d.CostUSD, d.CostKnown, d.CostEstimated)
-		if money := term.FormatMoney(d.CostUSD, d.Budget.LimitUSD, d.Budget.ReservedUSD, d.CostEstimated); money != "" && d.CostKnown {
-			row[5] = money
-		}
+		spend = &event.Spend{CostUSD: d.CostUSD, CostKnown: d.CostKnown, CostEstimated: d.CostEstimated, Budget: d.Budget}
+	}
+	if spend != nil {
+		row[4], row[5] = spendText(*spend)
 	}
 	return row
+}
+
+// spendText shows what a run has spent of its limits.
+func spendText(s event.Spend) (tokens, money string) {
+	tokens = term.FormatTokens(s.Budget.Used) + "/" + term.FormatTokens(s.Budget.Limit)
+	if s.CostKnown {
+		money = term.FormatMoney(s.CostUSD, s.Budget.LimitUSD, s.Budget.ReservedUSD, s.CostEstimated)
+	}
+	return tokens, cmp.Or(money, console.CostText(s.CostUSD, s.CostKnown, s.CostEstimated))
 }
 
 // stateText is the state of a run, with its place in the queue.

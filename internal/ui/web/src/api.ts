@@ -1,9 +1,11 @@
 // The HTTP API of the node (docs/http.md): the page uses nothing else.
 
 export interface AgentResult { id: string; name: string; parent: string | null; node: string; turns: number; tool_calls: number; tokens: number; cost_usd: number; stop_reason: string; phase: string }
-export interface Result { run_id: string; stop_reason: string; partial: boolean; result: string; detail?: string; num_turns: number; duration_ms: number; total_cost_usd: number; model_ms: number; tool_ms: number;
-  budget: { limit: number; used: number; reserved: number; limit_usd?: number; reserved_usd?: number; charged_unknown: number; overrun: number; frozen?: boolean }; agents: AgentResult[]; cancel?: { text: string; why?: string } }
-export interface RunInfo { run_id: string; state: string; title: string; model: string; started: string; node?: string; position?: number; result?: Result }
+export interface Result { run_id: string; stop_reason: string; partial: boolean; result: string; detail?: string; num_turns: number; duration_ms: number; total_cost_usd: number; cost_known: boolean; cost_estimated?: boolean; model_ms: number; tool_ms: number;
+  budget: Budget; agents: AgentResult[]; cancel?: { text: string; why?: string } }
+export interface Budget { limit: number; used: number; reserved: number; limit_usd?: number; reserved_usd?: number; charged_unknown: number; overrun: number; frozen?: boolean }
+export interface Spend { cost_usd: number; cost_known: boolean; cost_estimated?: boolean; budget: Budget }
+export interface RunInfo { run_id: string; state: string; title: string; model: string; started: string; node?: string; position?: number; result?: Result; spend?: Spend }
 export interface Question { run_id: string; agent: string; query: string; question: string; reason: string; call?: string; digest?: string; rule?: string; asked_ms?: number; due_ms?: number; approvals?: number; approved_by?: string }
 export interface Amount { tokens: number; nano_usd: number; calls: number }
 export interface RunBudget { run_id: string; state: string; budget: { limit: Amount; used: Amount; reserved: Amount; kept: Amount; frozen: boolean; waiting: number }; agents: { id: string; name: string; limit: Amount; used: Amount; reserved: Amount }[] }

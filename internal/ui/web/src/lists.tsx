@@ -1,7 +1,7 @@
 // The views that are about no single run: runs, inbox, cluster.
 import { useEffect, useState } from "preact/hooks";
 import { get, post, type NodeInfo, type Question, type RunInfo } from "./api";
-import { age, line, tokens, usd } from "./text";
+import { age, line, spendOf, spent } from "./text";
 import { Badge, Diff, Form, Problem, Rows, go, useData, useKeys } from "./parts";
 
 export function Runs() {
@@ -27,17 +27,10 @@ export function Runs() {
       <Rows rows={list} id={(r) => r.run_id} label="Runs" selected={at} select={setAt} open={(r) => go("#/run/" + r.run_id)} height={44} row={(r) => <>
         <Badge state={r.state === "finished" ? r.result?.stop_reason ?? "finished" : r.state} />
         <span class="grow two"><b>{line(r.title) || r.run_id}</b><small>{r.run_id.slice(0, 10)} · {line(r.model, 60)}{r.node ? " · " + line(r.node, 30) : ""}</small></span>
-        <span class="num">{spend(r)}</span><span class="num narrow">{r.result?.agents?.length ?? ""}<small>{r.result?.agents?.length ? " agents" : ""}</small></span><span class="num narrow">{age(r.started)}</span></>} />
+        <span class="num">{spent(spendOf(r.result, r.spend))}</span><span class="num narrow">{r.result?.agents?.length ?? ""}<small>{r.result?.agents?.length ? " agents" : ""}</small></span><span class="num narrow">{age(r.started)}</span></>} />
       {starting && <StartRun close={() => { setStarting(false); reload(); }} />}
     </main>
   );
-}
-
-function spend(r: RunInfo): string {
-  const b = r.result?.budget;
-  if (!b) return "";
-  const money = r.result!.total_cost_usd || b.limit_usd ? ` · ${usd(r.result!.total_cost_usd)}${b.limit_usd ? " of " + usd(b.limit_usd) : ""}` : "";
-  return tokens(b.used) + (b.limit ? " of " + tokens(b.limit) : "") + money;
 }
 
 function StartRun({ close }: { close: () => void }) {

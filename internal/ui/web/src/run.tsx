@@ -2,7 +2,7 @@
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { follow, get, post, type RunBudget, type RunInfo } from "./api";
 import { RunModel } from "./model";
-import { line, took, tokens, usd } from "./text";
+import { line, spendOf, spent, took, tokens, usd } from "./text";
 import { Badge, Form, Problem, Text, explain, go, useData, useKeys } from "./parts";
 import { Inbox } from "./lists";
 import { Messages, Transcript, Tree } from "./agents";
@@ -56,13 +56,12 @@ export function Run({ run, tab, agent }: { run: string; tab: string; agent: stri
   if (live) Object.assign(keys, { x: () => setForm("cancel"), s: () => setForm("steer"), b: () => setForm("budget") });
   useKeys(keys);
   const r = info?.result ?? model.result;
-  const b = r?.budget;
   return (
     <main class="fill">
       <div class="bar">
         <h1>{line(info?.title || model.started?.goal || run, 120)}</h1>
         {info && <Badge state={info.state === "finished" ? r?.stop_reason ?? "finished" : info.state} />}
-        <span class="quiet">{b ? tokens(b.used) + (b.limit ? " of " + tokens(b.limit) : "") + " tokens" : ""}{r?.total_cost_usd ? " · " + usd(r.total_cost_usd) : ""} · {model.agents.size} {model.agents.size === 1 ? "agent" : "agents"}{model.handoffs.length ? ` · ${model.handoffs.length} ${model.handoffs.length === 1 ? "handoff" : "handoffs"}` : ""}</span>
+        <span class="quiet">{spent(spendOf(r, info?.spend), " tokens")} · {model.agents.size} {model.agents.size === 1 ? "agent" : "agents"}{model.handoffs.length ? ` · ${model.handoffs.length} ${model.handoffs.length === 1 ? "handoff" : "handoffs"}` : ""}</span>
         <span class={"status " + status} role="status">{statusText[status]}{status === "reading" ? `: ${model.count} events` : ""}</span>
         {live && <span class="buttons"><button onClick={() => setForm("steer")}>Steer <kbd>s</kbd></button><button onClick={() => setForm("budget")}>Budget <kbd>b</kbd></button><button class="danger" onClick={() => setForm("cancel")}>Cancel <kbd>x</kbd></button></span>}
       </div>

@@ -3,6 +3,7 @@
 
 // Control characters (newline and tab stay), format characters (bidi controls, zero width, tags) other than the
 // joiners that scripts and emoji need, line and paragraph separators, private use, lone surrogates.
+import type { Result, Spend } from "./api";
 const harmful = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\p{Co}\p{Cs}]|(?![\u200c\u200d])\p{Cf}/gu;
 
 /** clean makes harmful characters of a text visible, and shortens it to a number of characters. */
@@ -43,4 +44,19 @@ export function age(stamp: string | number | undefined): string {
   if (!at) return "";
   const s = Math.max(0, (Date.now() - at) / 1000);
   return s < 60 ? Math.floor(s) + "s" : s < 3600 ? Math.floor(s / 60) + "m" : s < 86400 ? Math.floor(s / 3600) + "h" : Math.floor(s / 86400) + "d";
+}
+
+/** spent is what a run has spent of its limits; "~" marks list prices of models behind a gateway. */
+export function spent(s: Spend | undefined, unit = ""): string {
+  if (!s) return "";
+  const b = s.budget;
+  const used = tokens(b.used) + (b.limit ? " of " + tokens(b.limit) : "") + unit;
+  if (!s.cost_usd && !b.limit_usd) return used;
+  const money = s.cost_known ? (s.cost_estimated ? "~" : "") + usd(s.cost_usd) : s.cost_usd ? "at least " + usd(s.cost_usd) : "cost unknown";
+  return used + " · " + money + (b.limit_usd ? " of " + usd(b.limit_usd) : "") + (b.reserved_usd ? ` (${usd(b.reserved_usd)} held)` : "");
+}
+
+/** spendOf is the spend of a run that has ended, or of one at work as its last published state says. */
+export function spendOf(r: Result | null | undefined, live?: Spend): Spend | undefined {
+  return r ? { cost_usd: r.total_cost_usd, cost_known: r.cost_known, cost_estimated: r.cost_estimated, budget: r.budget } : live;
 }
