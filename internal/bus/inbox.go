@@ -24,6 +24,9 @@ func CheckAck(ack *jetstream.PubAck, stream string, after uint64) error {
 	return nil
 }
 
+// AgentHeader is the header of a request that the program of an agent has sent. The front of an embedded server sets it.
+const AgentHeader = "Troupe-Agent-Program"
+
 // ReplyBytesMax is the longest reply subject that a node answers.
 const ReplyBytesMax = 512
 

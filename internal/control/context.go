@@ -41,6 +41,9 @@ func (c *commander) changeContext(ctx context.Context, r client.ContextRequest) 
 	if !r.Changes() {
 		return c.readContext(ctx, r)
 	}
+	if err := refuseAgents(ctx); err != nil {
+		return nil, err
+	}
 	if len(r.By) > contextByMax {
 		return nil, badContext("by has %d bytes, at most %d are allowed", len(r.By), contextByMax)
 	}

@@ -254,6 +254,7 @@ func (c *Control) serveOne(verb string, serve verbHandler, r micro.Request) {
 	defer cancel()
 	ctx = context.WithValue(ctx, traceKey{}, r.Headers().Get(client.TraceHeader))
 	ctx = context.WithValue(ctx, anyoneKey{}, r.Reply() == "" || strings.HasPrefix(r.Reply(), bus.ServerInbox))
+	ctx = context.WithValue(ctx, agentKey{}, r.Headers().Get(bus.AgentHeader) != "")
 	reply, err := c.callRecovered(ctx, verb, serve, c.cfg.Redact(r.Data()))
 	var data []byte
 	if err == nil {

@@ -44,6 +44,11 @@ func (c *opener) restoreRun(ctx context.Context, r client.RestoreRequest) (any, 
 	if err := checkRunID(r.RunID); err != nil {
 		return nil, err
 	}
+	if r.AcceptApprovals || len(r.Answers) > 0 {
+		if err := refuseAgents(ctx); err != nil {
+			return nil, err
+		}
+	}
 	r.Named.Fork = "" // a restored run keeps its model
 	if c.cfg.CheckRestored == nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "this node cannot restore runs", Hint: "send the request to a troupe-node"}

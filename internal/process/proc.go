@@ -15,6 +15,9 @@ import (
 )
 
 // Limits of one program.
+// SandboxHelper is the name under which the helper of the sandbox starts.
+const SandboxHelper = "troupe-sandbox"
+
 const (
 	// StdoutBytesMax and StderrBytesMax are kept unless the Spec says otherwise.
 	StdoutBytesMax = 1 << 20

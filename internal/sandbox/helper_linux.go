@@ -18,7 +18,7 @@ import (
 )
 
 // helperName is the name under which the helper is started.
-const helperName = "troupe-sandbox"
+const helperName = process.SandboxHelper
 
 // Descriptors of the helper.
 const (

@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/process"
 )
 
 // errManySubs is the server's message to a connection beyond the limit of its subscriptions.
@@ -43,6 +44,12 @@ func (c *eventClient) forward() {
 			return
 		}
 		if c.keepLine(line) {
+			continue
+		}
+		if c.relay.proxy.isDecision(line) && process.HeldByAgent(c.relay.out) {
+			if err := forwardMarked(c.relay.in, bytes.Clone(line), c.in); err != nil {
+				return
+			}
 			continue
 		}
 		if _, err := c.relay.in.Write(line); err != nil {

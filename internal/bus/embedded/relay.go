@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/process"
 )
 
 // connRelay carries the bytes of one connection between outside and the server. Those of the port are carried in whole
@@ -55,8 +57,12 @@ func (r *connRelay) run() {
 func (r *connRelay) runPlain() {
 	var sides sync.WaitGroup
 	sides.Go(func() {
-		_, _ = io.Copy(r.in, r.out) // either side may end at any time
-		_ = r.in.Close()            // as above
+		if process.HeldByAgent(r.out) {
+			r.forwardAgent()
+		} else {
+			_, _ = io.Copy(r.in, r.out) // either side may end at any time
+		}
+		_ = r.in.Close() // as above
 	})
 	_, _ = io.Copy(r.out, r.in) // either side may end at any time
 	r.close()

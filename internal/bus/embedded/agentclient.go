@@ -1,0 +1,101 @@
+package embedded
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/troupe-run/troupe/internal/bus"
+)
+
+// A person decides about a call, and no program of an agent. Such a program may have the credential of the user, whose
+// account it runs in, so the front looks which process holds the connection, and marks what an agent's program publishes on the
+// subjects of decisions. The node refuses marked decisions. A client that sends the mark itself only refuses itself.
+
+// decisionVerbs are the verbs by which a client may answer a question, or change what an agent may do.
+var decisionVerbs = []string{"answer", "restore", "context", "run"}
+
+// isDecision reports whether a line publishes on a subject of decisions.
+func (f *proxyListener) isDecision(line []byte) bool {
+	if !isPublish(line) {
+		return false
+	}
+	_, is := f.decisions[string(bytes.Fields(line)[1])]
+	return is
+}
+
+func (e *Server) decisionSubjects() map[string]struct{} {
+	subjects := map[string]struct{}{}
+	for _, verb := range decisionVerbs {
+		subjects[e.cfg.Names.CommandPrefix()+"."+verb] = struct{}{}
+	}
+	return subjects
+}
+
+// forwardAgent carries what the program of an agent sends by the socket.
+func (r *connRelay) forwardAgent() {
+	in := bufio.NewReaderSize(r.out, ControlLineMax)
+	for {
+		line, err := in.ReadSlice('\n')
+		if err != nil { // the end, or a line that the server refuses for its length
+			_, _ = r.in.Write(line)
+			return
+		}
+		switch {
+		case r.proxy.isDecision(line):
+			err = forwardMarked(r.in, bytes.Clone(line), in)
+		default:
+			_, err = r.in.Write(line)
+			if err == nil && isPublish(line) {
+				err = copyPayload(r.in, in, line)
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// copyPayload carries the bytes that follow the line of a message.
+func copyPayload(to io.Writer, in *bufio.Reader, line []byte) error {
+	size, err := payloadSize(line)
+	if err == nil {
+		_, err = io.CopyN(to, in, int64(size))
+	}
+	return err
+}
+
+// forwardMarked carries one message, with a header that says that an agent's program has sent it.
+func forwardMarked(to io.Writer, line []byte, in *bufio.Reader) error {
+	size, err := payloadSize(line)
+	if err != nil || size > PayloadMax+ControlLineMax {
+		return fmt.Errorf("embedded: a message of %d bytes: %w", size, io.ErrShortBuffer)
+	}
+	message := make([]byte, size)
+	if _, err := io.ReadFull(in, message); err != nil {
+		return err
+	}
+	fields := bytes.Fields(line)
+	mark := []byte(bus.AgentHeader + ": true\r\n")
+	subjects, version, header := fields[1:len(fields)-1], []byte("NATS/1.0\r\n"), 0
+	if bytes.EqualFold(fields[0], []byte("HPUB")) && len(fields) > 3 {
+		header, err = strconv.Atoi(string(fields[len(fields)-2]))
+		end := bytes.Index(message, []byte("\r\n")) + len("\r\n")
+		if err != nil || end < len("\r\n") || end > header || header > len(message) {
+			return fmt.Errorf("embedded: a header of %d bytes: %w", header, io.ErrUnexpectedEOF)
+		}
+		subjects, version, message = fields[1:len(fields)-2], message[:end:end], message[end:]
+	} else {
+		mark = append(mark, "\r\n"...)
+		header = len(version)
+	}
+	head := fmt.Appendf(nil, "HPUB %s %d %d\r\n", bytes.Join(subjects, []byte(" ")), header+len(mark), len(version)+len(mark)+len(message)-len("\r\n"))
+	for _, part := range [][]byte{head, version, mark, message} {
+		if _, err := to.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ancestorsMax bounds the walk to the first process.
+const ancestorsMax = 4096
+
+// HeldByAgent reports whether the other end of a local connection is held by a program that a node has started for an
+// agent (the command of a tool or a hook, an MCP server), or by a descendant of one. Such a program runs below a keeper
+// or the helper of the sandbox, whatever its environment, group or session: a keeper is a subreaper. It is also true if
+// that end has gone already, because then nobody can say. It is false for other users and other machines.
+func HeldByAgent(conn net.Conn) bool {
+	if local, ok := conn.(*net.UnixConn); ok {
+		return heldUnixEnd(local)
+	}
+	return HeldByAgentTCP(conn.RemoteAddr(), conn.LocalAddr())
+}
+
+// heldUnixEnd asks the kernel which process has connected.
+func heldUnixEnd(conn *net.UnixConn) bool {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return true
+	}
+	var who *unix.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) { who, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil || failed != nil {
+		return true
+	}
+	if who.Pid <= 0 { // of another namespace of processes, in which no program of this node can be
+		return false
+	}
+	return startedForAgent(int(who.Pid))
+}
+
+// HeldByAgentTCP is HeldByAgent for the two addresses of a TCP connection, as the server sees them.
+func HeldByAgentTCP(remote, local net.Addr) bool {
+	there, err := netip.ParseAddrPort(remote.String())
+	if err != nil || !there.Addr().Unmap().IsLoopback() {
+		return false
+	}
+	here, err := netip.ParseAddrPort(local.String())
+	if err != nil {
+		return true
+	}
+	own, found := socketsBetween(there.Port(), here.Port())
+	if !found {
+		return true // it has been closed
+	}
+	if len(own) == 0 {
+		return false // it is of another user
+	}
+	for _, pid := range processes() {
+		if startedForAgent(pid) && holdsSocket(pid, own) {
+			return true
+		}
+	}
+	still, _ := socketsBetween(there.Port(), here.Port())
+	return !slices.Equal(own, still)
+}
+
+// socketsBetween returns the inodes of this user's sockets with these ports; found is false if no user has one.
+func socketsBetween(local, remote uint16) (own []string, found bool) {
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, err := os.ReadFile(table)
+		if err != nil {
+			continue // there is no table of IPv6 without IPv6
+		}
+		for line := range bytes.Lines(text) {
+			f := strings.Fields(string(line)) // sl local_address rem_address st queues timer retransmits uid timeout inode
+			if len(f) < 10 || !strings.HasSuffix(f[1], fmt.Sprintf(":%04X", local)) || !strings.HasSuffix(f[2], fmt.Sprintf(":%04X", remote)) || f[9] == "0" {
+				continue
+			}
+			if found = true; f[7] == strconv.Itoa(os.Getuid()) {
+				own = append(own, f[9])
+			}
+		}
+	}
+	return own, found
+}
+
+// holdsSocket reports whether a process has one of these sockets open, or hides what it has open.
+func holdsSocket(pid int, inodes []string) bool {
+	dir := filepath.Join("/proc", strconv.Itoa(pid), "fd")
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return errors.Is(err, fs.ErrPermission)
+	}
+	for _, f := range files {
+		target, err := os.Readlink(filepath.Join(dir, f.Name()))
+		if err == nil && slices.ContainsFunc(inodes, func(inode string) bool { return target == "socket:["+inode+"]" }) {
+			return true
+		}
+	}
+	return false
+}
+
+// startedForAgent walks from a process to the first ancestor that it shares with this one. A node that an agent's command
+// has started, such as one of a test, is below a keeper itself, and so are its users: that keeper counts for nothing.
+func startedForAgent(pid int) bool {
+	own := ancestorsOf(os.Getpid())
+	for range 3 { // a parent that ends meanwhile leaves its children to another one
+		list := ancestorsOf(pid)
+		if len(list) == 0 {
+			return true // it is gone
+		}
+		for _, p := range list {
+			if slices.Contains(own, p) {
+				return false
+			}
+			if startsForAgents(p) {
+				return true
+			}
+		}
+		if last := list[len(list)-1]; last == 1 || parentOf(last) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// ancestorsOf returns a process and its ancestors, as far as they can be read.
+func ancestorsOf(pid int) []int {
+	var list []int
+	for len(list) < ancestorsMax && pid > 0 {
+		parent := parentOf(pid)
+		if parent < 0 {
+			break
+		}
+		list = append(list, pid)
+		pid = parent
+	}
+	return list
+}
+
+// parentOf returns the parent of a process; 0: it has none here, -1: the process is gone.
+func parentOf(pid int) int {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return -1
+	}
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // see scannedChildren
+	if len(fields) < 2 {
+		return -1
+	}
+	parent, err := strconv.Atoi(string(fields[1]))
+	if err != nil {
+		return -1
+	}
+	return parent
+}
+
+// startsForAgents reports whether a process is a keeper, or the helper of the sandbox.
+func startsForAgents(pid int) bool {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return false
+	}
+	name, _, _ := bytes.Cut(line, []byte{0})
+	return string(name) == keeperName || string(name) == SandboxHelper
+}
+
+func processes() []int {
+	names, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var list []int
+	for _, n := range names {
+		if pid, err := strconv.Atoi(n.Name()); err == nil && syscall.Kill(pid, 0) != syscall.ESRCH {
+			list = append(list, pid)
+		}
+	}
+	return list
+}
