@@ -111,7 +111,7 @@ func (f *finishedStep) withFigures(e stepEvent) event.Event {
 		e.Data = d
 	case event.JournalUpdated:
 		e.Data = event.JournalUpdated{Edits: s.Journal.Edits, Sections: changedSections(f.before.Journal, s.Journal),
-			Bytes: len(s.Journal.fullText()), Digest: s.Journal.digest()}
+			Bytes: len(s.Journal.fullText()), Digest: s.Journal.Digest()}
 	case event.Recovery:
 		e.Data = event.Recovery{Stage: f.recoveryStage(), Used: s.Ladder.Used, Most: spec.RecoveriesMax,
 			Tokens: s.Estimate(), Messages: len(s.Prompt()), Window: s.contextWindow()}

@@ -101,9 +101,9 @@ func (j Journal) fullText() string {
 	return strings.TrimSpace(b.String())
 }
 
-// digest is the journal in at most digestMax characters: objective, state,
+// Digest is the journal in at most digestMax characters: objective, state,
 // first blocker, next action, and as many of the newest findings as fit.
-func (j Journal) digest() string {
+func (j Journal) Digest() string {
 	var parts []string
 	add := func(name, text string, n int) {
 		if text != "" {
@@ -138,7 +138,7 @@ func shortenLine(s string, n int) string {
 
 // withShown returns the journal with the version that prompts show from here on.
 func (j Journal) withShown(at int) Journal {
-	j.Shown = shownJournal{At: at, Text: j.fullText(), Digest: j.digest()}
+	j.Shown = shownJournal{At: at, Text: j.fullText(), Digest: j.Digest()}
 	return j
 }
 

@@ -120,6 +120,10 @@ type Question struct {
 	// Approvals is how many different people must approve the call; 0: one. ApprovedBy is who has.
 	Approvals  int    `json:"approvals,omitempty"`
 	ApprovedBy string `json:"approved_by,omitempty"`
+	// Goal is the task of the run, Journal the digest of its root's journal, AgentJournal that of an agent below the root.
+	Goal         string `json:"goal,omitempty"`
+	Journal      string `json:"journal,omitempty"`
+	AgentJournal string `json:"agent_journal,omitempty"`
 }
 
 // Questions lists the open queries of all runs, the oldest first.
@@ -134,6 +138,8 @@ func (c *Client) Questions(ctx context.Context) ([]Question, error) {
 			Approvals                                   int
 			ApprovedBy                                  string `json:"approved_by"`
 		}
+		Goal, Journal string
+		AgentJournal  string `json:"agent_journal"`
 	}
 	if err := c.askNode(ctx, "questions", struct{}{}, &raw); err != nil {
 		return nil, err
@@ -142,7 +148,7 @@ func (c *Client) Questions(ctx context.Context) ([]Question, error) {
 	for i, r := range raw {
 		q := r.Query
 		list[i] = Question{RunID: r.RunID, Agent: r.Agent, Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call,
-			Digest: q.Digest, Rule: q.Rule, AskedMS: q.AskedMS, DueMS: q.DueMS, Approvals: q.Approvals, ApprovedBy: q.ApprovedBy}
+			Digest: q.Digest, Rule: q.Rule, AskedMS: q.AskedMS, DueMS: q.DueMS, Approvals: q.Approvals, ApprovedBy: q.ApprovedBy, Goal: r.Goal, Journal: r.Journal, AgentJournal: r.AgentJournal}
 	}
 	return list, nil
 }

@@ -27,6 +27,9 @@ func CheckAck(ack *jetstream.PubAck, stream string, after uint64) error {
 // AgentHeader is the header of a request that the program of an agent has sent. The front of an embedded server sets it.
 const AgentHeader = "Troupe-Agent-Program"
 
+// AgentRefused is why a node refuses a decision that the program of an agent has sent.
+const AgentRefused = "an agent cannot answer questions or change what agents may do: a tool, a hook or an MCP server of a run has sent this"
+
 // ReplyBytesMax is the longest reply subject that a node answers.
 const ReplyBytesMax = 512
 

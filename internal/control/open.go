@@ -18,6 +18,11 @@ import (
 
 // openRun opens a run, or continues the one that has this id. The log comes first: the index is written after it.
 func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) {
+	if r.Instead != "" {
+		if err := refuseAgents(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := checkRunID(r.RunID); err != nil {
 		return nil, err
 	}

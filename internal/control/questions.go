@@ -17,6 +17,10 @@ type Question struct {
 	RunID string          `json:"run_id"`
 	Agent spec.ID         `json:"agent"`
 	Query event.OpenQuery `json:"query"`
+	// Goal is the task of the run, Journal the digest of its root's journal, AgentJournal that of an agent below the root.
+	Goal         string `json:"goal,omitempty"`
+	Journal      string `json:"journal,omitempty"`
+	AgentJournal string `json:"agent_journal,omitempty"`
 }
 
 // listQuestions returns the open questions, the oldest first, as many as fit a reply.
@@ -47,12 +51,13 @@ func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
 			if !open {
 				continue
 			}
-			questions = append(questions, Question{r.view.row.RunID, q.Agent, event.OpenQuery{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call,
+			questions = append(questions, Question{RunID: r.view.row.RunID, Agent: q.Agent, Query: event.OpenQuery{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call,
 				Digest: q.Digest, Rule: q.Rule, AskedMS: q.AskedMS, DueMS: q.DueMS, Approvals: q.Approvals, ApprovedBy: q.ApprovedBy}})
 		}
 	}
 	c.showLostCalls(ctx, questions)
 	slices.SortStableFunc(questions, func(a, b Question) int { return cmp.Compare(a.Query.AskedMS, b.Query.AskedMS) })
+	c.showJournals(ctx, questions)
 	return fitQuestions(questions)
 }
 
@@ -74,7 +79,9 @@ func fitQuestions(list []Question) ([]Question, error) {
 			return list, nil
 		}
 		for i := range list {
-			list[i].Query.Question = truncateText(list[i].Query.Question, most)
+			for _, text := range []*string{&list[i].Query.Question, &list[i].Goal, &list[i].Journal, &list[i].AgentJournal} {
+				*text = truncateText(*text, most)
+			}
 		}
 	}
 }

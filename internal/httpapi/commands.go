@@ -1,9 +1,12 @@
 package httpapi
 
 import (
+	"net"
 	"net/http"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/process"
 )
 
 // Recorded answers a command: the log of the run holds it. A client that chose request_id may send
@@ -49,9 +52,22 @@ func (s *Server) steerRun(w http.ResponseWriter, r *http.Request, run string) {
 	}
 }
 
+// errAgentAnswers refuses an answer of an agent's program, which may have read the token of its user.
+var errAgentAnswers = &client.Error{Code: client.CodeForbidden, Text: bus.AgentRefused, Hint: "a person does it, in a terminal of their own"}
+
+// heldByAgent reports whether an agent's program has sent a request.
+func heldByAgent(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && process.HeldByAgentTCP(r.RemoteAddr, local.String())
+}
+
 // answerQuery is POST /api/v1/runs/{id}/answer.
 func (s *Server) answerQuery(w http.ResponseWriter, r *http.Request, run string) {
 	var c client.AnswerRequest
+	if heldByAgent(r) {
+		refuseError(w, errAgentAnswers)
+		return
+	}
 	if readCommand(w, r, run, &c, &c.RunID, &c.Request) {
 		answer(w, Recorded{run, c.Request}, s.cfg.Client.Answer(r.Context(), c))
 	}

@@ -26,6 +26,10 @@ func setContext(c *client.Client) runHandler {
 		if !readCommand(w, r, run, &doc, &doc.RunID, &doc.Request) {
 			return
 		}
+		if heldByAgent(r) {
+			refuseError(w, errAgentAnswers)
+			return
+		}
 		if !doc.Changes() {
 			refuse(w, http.StatusBadRequest, "the body changes nothing", "name layers, add_tools or remove_tools")
 			return

@@ -28,7 +28,7 @@ func HeldByAgent(conn net.Conn) bool {
 	if local, ok := conn.(*net.UnixConn); ok {
 		return heldUnixEnd(local)
 	}
-	return HeldByAgentTCP(conn.RemoteAddr(), conn.LocalAddr())
+	return HeldByAgentTCP(conn.RemoteAddr().String(), conn.LocalAddr().String())
 }
 
 // heldUnixEnd asks the kernel which process has connected.
@@ -49,12 +49,12 @@ func heldUnixEnd(conn *net.UnixConn) bool {
 }
 
 // HeldByAgentTCP is HeldByAgent for the two addresses of a TCP connection, as the server sees them.
-func HeldByAgentTCP(remote, local net.Addr) bool {
-	there, err := netip.ParseAddrPort(remote.String())
+func HeldByAgentTCP(remote, local string) bool {
+	there, err := netip.ParseAddrPort(remote)
 	if err != nil || !there.Addr().Unmap().IsLoopback() {
 		return false
 	}
-	here, err := netip.ParseAddrPort(local.String())
+	here, err := netip.ParseAddrPort(local)
 	if err != nil {
 		return true
 	}

@@ -8,4 +8,4 @@ import "net"
 func HeldByAgent(net.Conn) bool { return false }
 
 // HeldByAgentTCP is HeldByAgent for the two addresses of a TCP connection, as the server sees them.
-func HeldByAgentTCP(_, _ net.Addr) bool { return false }
+func HeldByAgentTCP(_, _ string) bool { return false }

@@ -126,9 +126,9 @@ func (cs *Commands) Questions() *cobra.Command {
 				}
 				rows := make([][]string, len(list))
 				for i, q := range list {
-					rows[i] = []string{term.CleanLine(q.RunID), term.CleanLine(q.Agent), term.CleanLine(q.Query), term.CleanLine(q.Reason), expiry(q.DueMS), questionLine(q)}
+					rows[i] = []string{term.CleanLine(q.RunID), term.CleanLine(q.Agent), term.CleanLine(q.Query), term.CleanLine(q.Reason), expiry(q.DueMS), questionLine(q), journalLine(q)}
 				}
-				return cs.Console.PrintTable([]string{"RUN", "AGENT", "QUERY", "WHY", "EXPIRES", "QUESTION"}, rows)
+				return cs.Console.PrintTable([]string{"RUN", "AGENT", "QUERY", "WHY", "EXPIRES", "QUESTION", "RUN'S TASK AND JOURNAL"}, rows)
 			})
 		},
 	}
@@ -141,6 +141,17 @@ func questionLine(q client.Question) string {
 		return "(" + approvals + ") " + text
 	}
 	return text
+}
+
+// journalLine is what the run is about, in one line: its task, and the journals of its root and of the agent that asks.
+func journalLine(q client.Question) string {
+	var parts []string
+	for _, text := range []string{q.Goal, q.Journal, q.AgentJournal} {
+		if text != "" {
+			parts = append(parts, term.QuestionLine(text))
+		}
+	}
+	return strings.Join(parts, " | ")
 }
 
 // expiry shows when a question expires.

@@ -1,0 +1,82 @@
+package control
+
+import (
+	"context"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
+)
+
+const (
+	journalsMax    = 64 // questions that have them: the oldest
+	journalsAtOnce = 16 // questions whose logs are replayed for one request; the next one continues with others
+)
+
+// goalBytesMax bounds the task of a run beside a question.
+const goalBytesMax = 400
+
+// questionContext is what a person wants to know of a run beside its question. An agent that waits for an answer edits no journal, so it
+// is read once for each question; the journal of the root is that of the first time.
+type questionContext struct {
+	goal, journal, agentJournal string
+}
+
+// showJournals adds the task of the run and the digests of the journals of its root and of the agent that asks. A question
+// whose logs cannot be read counts without them.
+func (c *viewer) showJournals(ctx context.Context, list []Question) {
+	replays := 0
+	for i, q := range list[:min(len(list), journalsMax)] {
+		key := strings.Join([]string{"journal", q.RunID, string(q.Agent), q.Query.Query}, " ")
+		text, known := c.lost.find(key)
+		if !known {
+			if replays >= journalsAtOnce {
+				continue
+			}
+			replays++
+			found, ok := c.readQuestionContext(ctx, q)
+			if !ok {
+				continue
+			}
+			text = strings.Join([]string{found.goal, found.journal, found.agentJournal}, contextSeparator)
+			c.lost.keep(key, text)
+		}
+		parts := strings.Split(text, contextSeparator)
+		list[i].Goal, list[i].Journal, list[i].AgentJournal = parts[0], parts[1], parts[2]
+	}
+}
+
+// contextSeparator separates the kept texts: no text has it, because it is a control character of no line.
+const contextSeparator = "\x00"
+
+// readQuestionContext replays the logs of the agent that asks and of the root.
+func (c *viewer) readQuestionContext(ctx context.Context, q Question) (found questionContext, ok bool) {
+	root, ok := c.readAgentState(ctx, q.RunID, spec.Root)
+	if !ok {
+		return found, false
+	}
+	found.goal, found.journal = clip.Text(root.Task.Goal, goalBytesMax), root.Journal.Digest()
+	if q.Agent != spec.Root {
+		asks, ok := c.readAgentState(ctx, q.RunID, q.Agent)
+		if !ok {
+			return found, false
+		}
+		found.agentJournal = asks.Journal.Digest()
+	}
+	for _, text := range []*string{&found.goal, &found.journal, &found.agentJournal} {
+		*text = strings.ReplaceAll(*text, contextSeparator, " ")
+	}
+	return found, true
+}
+
+func (c *viewer) readAgentState(ctx context.Context, run string, id spec.ID) (s agent.State, ok bool) {
+	at, err := c.agentAddress(ctx, run, id)
+	if err == nil {
+		s, _, err = c.replayTranscript(ctx, at)
+	}
+	if err != nil {
+		c.logger().Warn("the journal beside a question cannot be read", "run", run, "agent", id, "error", err)
+	}
+	return s, err == nil
+}
