@@ -10,43 +10,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// daySetup is what an operator has before the day of docs/operating.md begins, in the form of testscript.
-const daySetup = `
--- .claude/agents/ops.md --
----
-name: ops
-description: Deploys.
-x-troupe:
-  tools:
-    - {name: deploy, description: Deploys., effect: effect, command: "echo deployed >> deployments"}
----
-Deploy.
--- .claude/agents/scanner.md --
----
-name: scanner
-description: Scans.
-x-troupe:
-  tools:
-    - {name: scan, description: Scans for as long as it takes., effect: read, command: "until test -e never; do sleep 0.05; done"}
----
-Scan.
--- rules.yaml --
-rules:
-  - {name: long, on: turn, when: "turns > 90", why: "too many turns"}
--- day.yaml --
-agents:
-  ops:
-    - {calls: [{name: deploy}]}
-    - text: "{{last}}"
-  scanner:
-    - {calls: [{name: scan}]}
-    - text: "heard: {{user}}"
-`
-
 // TestOperatorsDay runs each command of the section of docs/operating.md as it is written there.
 func TestOperatorsDay(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	setup, err := os.ReadFile("testdata/day/setup.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +34,9 @@ func TestOperatorsDay(t *testing.T) {
 		}
 		fmt.Fprintf(&script, "%s sh -c '%s'\n", line, strings.ReplaceAll(c, "'", "''"))
 	}
-	script.WriteString("exec cat deployments\nstdout -count=1 deployed\nexec troupe result site\nstdout 'use the staging server'\nexec troupe result scan\nstdout 'Only the main program'\n")
+	script.WriteString("exec troupe result production\nstdout deployed\nexec troupe audit production\nstdout ann\nstdout bob\nexec troupe result site\nstdout 'use the staging server'\nexec troupe result scan\nstdout 'Only the main program'\n")
 	file := filepath.Join(t.TempDir(), "day.txt")
-	if err := os.WriteFile(file, []byte(script.String()+daySetup), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(script.String()+"# "+string(setup)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -186,6 +187,80 @@ func (s *refusalStage) runProgram(how string, task answererTask) string {
 	return strings.TrimSpace(string(said))
 }
 
+// refusedAnswer is an answer that a node refuses.
+type refusedAnswer struct {
+	name, want string
+	ran        bool // the call has run: once, by the answer before
+	send       func(*refusalStage, *nats.Conn) string
+}
+
+// refusedByQuestion are answers that do not fit the question.
+var refusedByQuestion = []refusedAnswer{
+	{"replayed", `404 no open query "1-0.0"`, true, func(s *refusalStage, nc *nats.Conn) string {
+		r := approve(s.ask("deployer", "a"))
+		if got := s.send(nc, r); got != "taken" {
+			s.t.Fatal(got)
+		}
+		awaitEvents(s.t, s.client, r.RunID, event.KindRunFinished, 1)
+		r.Request = client.NewID()
+		return s.send(nc, r)
+	}},
+	{"expired", `404 no open query "1-0.0"`, false, func(s *refusalStage, nc *nats.Conn) string {
+		q := s.ask("deployer", "a", func(r *client.RunRequest) { r.QuestionTimeout = 2000 })
+		awaitEvents(s.t, s.client, q.RunID, event.KindQueryAnswered, 1)
+		return s.send(nc, approve(q))
+	}},
+	{"other arguments", `409 "1-0.0" in `, false, func(s *refusalStage, nc *nats.Conn) string {
+		q, other := s.ask("deployer", "a"), s.ask("deployer", "b")
+		r := approve(q)
+		r.Digest = other.Digest
+		return s.send(nc, r)
+	}},
+	{"another version of the tool", `409 "1-0.0" in `, false, func(s *refusalStage, nc *nats.Conn) string {
+		q := s.ask("deployer", "a")
+		s.deployAgent("deployer", "v2")
+		r := approve(q)
+		r.Digest = s.ask("deployer", "a").Digest
+		return s.send(nc, r)
+	}},
+}
+
+const noAgent = "403 an agent cannot answer questions"
+
+// refusedBySender are answers of senders that are no person of the owner.
+var refusedBySender = []refusedAnswer{
+	{"a program of an agent, by the socket", noAgent, false, func(s *refusalStage, _ *nats.Conn) string {
+		return s.runProgram("%s", answererTask{StateDir: s.node.cfg.StateDir, Answer: approve(s.ask("deployer", "a"))})
+	}},
+	{"a program of an agent, by the port", noAgent, false, func(s *refusalStage, _ *nats.Conn) string {
+		user, password := s.node.embedded.Credential(bus.RoleClient)
+		return s.runProgram("%s", answererTask{Servers: s.node.embedded.URL(), User: user, Password: password, Answer: approve(s.ask("deployer", "a"))})
+	}},
+	{"a program of an agent, over HTTP", `403 {"error":"an agent cannot answer`, false, func(s *refusalStage, _ *nats.Conn) string {
+		return s.runProgram("%s", answererTask{URL: s.web.url, Token: s.web.token, Answer: approve(s.ask("deployer", "a"))})
+	}},
+	{"a daemon of an agent, by the socket", noAgent, false, func(s *refusalStage, _ *nats.Conn) string {
+		return s.runProgram("setsid sh -c '(%s) &'", answererTask{StateDir: s.node.cfg.StateDir, Answer: approve(s.ask("deployer", "a"))})
+	}},
+	{"an observer", `permissions violation for publish to "troupe.cmd.answer"`, false, func(s *refusalStage, _ *nats.Conn) string {
+		refused := make(chan error, 1)
+		nc := connectRole(s.t, s.node, bus.RoleObserver, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
+		body, err := json.Marshal(approve(s.ask("deployer", "a")))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if err := nc.Publish("troupe.cmd.answer", body); err != nil {
+			s.t.Fatal(err)
+		}
+		select {
+		case err := <-refused:
+			return strings.ToLower(strings.TrimPrefix(err.Error(), "nats: "))
+		case <-testContext(s.t).Done():
+			return "taken"
+		}
+	}},
+}
+
 // TestAttackAnswersThatAreRefused: an answer is refused if it is replayed, is expired, has other arguments or another
 // version of the tool, was sent by a program of an agent, or by a client that is not of the owner. None of them runs the call.
 //
@@ -193,70 +268,7 @@ func (s *refusalStage) runProgram(how string, task answererTask) string {
 func TestAttackAnswersThatAreRefused(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	const noAgent = "403 an agent cannot answer questions"
-	for _, c := range []struct {
-		name, want string
-		ran        bool // the call has run: once, by the answer before
-		send       func(*refusalStage, *nats.Conn) string
-	}{
-		{"replayed", `404 no open query "1-0.0"`, true, func(s *refusalStage, nc *nats.Conn) string {
-			r := approve(s.ask("deployer", "a"))
-			if got := s.send(nc, r); got != "taken" {
-				s.t.Fatal(got)
-			}
-			awaitEvents(s.t, s.client, r.RunID, event.KindRunFinished, 1)
-			r.Request = client.NewID()
-			return s.send(nc, r)
-		}},
-		{"expired", `404 no open query "1-0.0"`, false, func(s *refusalStage, nc *nats.Conn) string {
-			q := s.ask("deployer", "a", func(r *client.RunRequest) { r.QuestionTimeout = 2000 })
-			awaitEvents(s.t, s.client, q.RunID, event.KindQueryAnswered, 1)
-			return s.send(nc, approve(q))
-		}},
-		{"other arguments", `409 "1-0.0" in `, false, func(s *refusalStage, nc *nats.Conn) string {
-			q, other := s.ask("deployer", "a"), s.ask("deployer", "b")
-			r := approve(q)
-			r.Digest = other.Digest
-			return s.send(nc, r)
-		}},
-		{"another version of the tool", `409 "1-0.0" in `, false, func(s *refusalStage, nc *nats.Conn) string {
-			q := s.ask("deployer", "a")
-			s.deployAgent("deployer", "v2")
-			r := approve(q)
-			r.Digest = s.ask("deployer", "a").Digest
-			return s.send(nc, r)
-		}},
-		{"a program of an agent, by the socket", noAgent, false, func(s *refusalStage, _ *nats.Conn) string {
-			return s.runProgram("%s", answererTask{StateDir: s.node.cfg.StateDir, Answer: approve(s.ask("deployer", "a"))})
-		}},
-		{"a program of an agent, by the port", noAgent, false, func(s *refusalStage, _ *nats.Conn) string {
-			user, password := s.node.embedded.Credential(bus.RoleClient)
-			return s.runProgram("%s", answererTask{Servers: s.node.embedded.URL(), User: user, Password: password, Answer: approve(s.ask("deployer", "a"))})
-		}},
-		{"a program of an agent, over HTTP", `403 {"error":"an agent cannot answer`, false, func(s *refusalStage, _ *nats.Conn) string {
-			return s.runProgram("%s", answererTask{URL: s.web.url, Token: s.web.token, Answer: approve(s.ask("deployer", "a"))})
-		}},
-		{"a daemon of an agent, by the socket", noAgent, false, func(s *refusalStage, _ *nats.Conn) string {
-			return s.runProgram("setsid sh -c '(%s) &'", answererTask{StateDir: s.node.cfg.StateDir, Answer: approve(s.ask("deployer", "a"))})
-		}},
-		{"an observer", `permissions violation for publish to "troupe.cmd.answer"`, false, func(s *refusalStage, _ *nats.Conn) string {
-			refused := make(chan error, 1)
-			nc := connectRole(s.t, s.node, bus.RoleObserver, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
-			body, err := json.Marshal(approve(s.ask("deployer", "a")))
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			if err := nc.Publish("troupe.cmd.answer", body); err != nil {
-				s.t.Fatal(err)
-			}
-			select {
-			case err := <-refused:
-				return strings.ToLower(strings.TrimPrefix(err.Error(), "nats: "))
-			case <-testContext(s.t).Done():
-				return "taken"
-			}
-		}},
-	} {
+	for _, c := range slices.Concat(refusedByQuestion, refusedBySender) {
 		t.Run(c.name, func(t *testing.T) {
 			s := &refusalStage{t: t, dir: t.TempDir(), agents: t.TempDir()}
 			s.deployAgent("deployer", "v1")
