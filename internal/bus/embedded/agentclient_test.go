@@ -1,0 +1,46 @@
+package embedded
+
+import (
+	"bufio"
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/internal/bus"
+)
+
+// A message of an agent's program gets a header more, whether it has others or none, and keeps its subjects and its body.
+func TestMessagesOfAgentsAreMarked(t *testing.T) {
+	t.Parallel()
+	mark := bus.AgentHeader + ": true\r\n"
+	for _, c := range []struct{ sent, want string }{
+		{"PUB troupe.cmd.answer _INBOX.x 2\r\n{}\r\n", "HPUB troupe.cmd.answer _INBOX.x 40 42\r\nNATS/1.0\r\n" + mark + "\r\n{}\r\n"},
+		{"pub troupe.cmd.answer 0\r\n\r\n", "HPUB troupe.cmd.answer 40 40\r\nNATS/1.0\r\n" + mark + "\r\n\r\n"},
+		{"HPUB troupe.cmd.answer _INBOX.x 18 20\r\nNATS/1.0\r\nA: b\r\n\r\n{}\r\n", "HPUB troupe.cmd.answer _INBOX.x 46 48\r\nNATS/1.0\r\n" + mark + "A: b\r\n\r\n{}\r\n"},
+	} {
+		in := bufio.NewReader(strings.NewReader(c.sent + "PING\r\n"))
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := forwardMarked(&out, line, in); err != nil || out.String() != c.want {
+			t.Errorf("%q: %v\n%q, want\n%q", c.sent, err, out.String(), c.want)
+		}
+		if rest, err := in.ReadString('\n'); rest != "PING\r\n" || err != nil {
+			t.Errorf("%q: the next line is %q, %v", c.sent, rest, err)
+		}
+	}
+	for _, sent := range []string{
+		"PUB troupe.cmd.answer 999999999\r\n", "PUB troupe.cmd.answer x\r\n", "HPUB troupe.cmd.answer 99 2\r\n{}\r\n", "HPUB troupe.cmd.answer 5 20\r\nNATS/1.0\r\nA: b\r\n\r\n{}\r\n",
+	} {
+		in := bufio.NewReader(strings.NewReader(sent))
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := forwardMarked(&bytes.Buffer{}, line, in); err == nil {
+			t.Errorf("%q is passed on", sent)
+		}
+	}
+}
