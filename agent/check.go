@@ -21,9 +21,10 @@ type toolRules struct {
 	names     string
 	answer    *schema.Schema // of the final answer; nil: there is none, or it cannot be used
 	forbidden []string
-	journal   bool // the loop answers the journal's tools
-	declares  bool // the loop answers declare_failure
-	skills    bool // no command of the task has the name of the tool that reads skills
+	journal   bool     // the loop answers the journal's tools
+	declares  bool     // the loop answers declare_failure
+	skills    bool     // no command of the task has the name of the tool that reads skills
+	members   []string // delegates that stand for agents of other programs
 }
 
 // delegateTool is the one tool that the loop itself turns into a child agent.
@@ -61,7 +62,7 @@ func compileTools(t spec.Task, specs []model.ToolSpec) *toolRules {
 
 // toolPermissions returns the rules of a task that need no schema.
 func toolPermissions(t spec.Task) *toolRules {
-	return &toolRules{forbidden: t.Forbidden, journal: t.LoopOptions.Journal, declares: t.LoopOptions.DeclareFailure,
+	return &toolRules{forbidden: t.Forbidden, members: t.ForeignMembers, journal: t.LoopOptions.Journal, declares: t.LoopOptions.DeclareFailure,
 		skills: !slices.ContainsFunc(t.Commands, func(known spec.Command) bool { return known.Name == skillTool })}
 }
 
@@ -151,7 +152,7 @@ func (c *toolRules) argumentError(tool, args string) (what, so string) {
 	case askTool:
 		return questionError(args), "nobody was asked"
 	case delegateTool:
-		return delegationError(args), "it was not delegated"
+		return c.delegationError(args), "it was not delegated"
 	case handoffTool:
 		return handoffError(args), "it was not handed off"
 	case sendTool:
@@ -167,7 +168,7 @@ func (c *toolRules) argumentError(tool, args string) (what, so string) {
 }
 
 // delegationError returns the error in the arguments of delegate, or "" if they are valid.
-func delegationError(args string) string {
+func (c *toolRules) delegationError(args string) string {
 	var asked delegateArgs
 	decodeArgs(args, &asked) // arguments that do not decode have no task
 	switch {
@@ -175,6 +176,10 @@ func delegationError(args string) string {
 		return fmt.Sprintf("the task is %d bytes, at most %d are allowed", len(args), goalBytesMax)
 	case strings.TrimSpace(asked.Task) == "":
 		return "the task is empty"
+	case slices.Contains(c.members, asked.Agent):
+		if asked.Fork {
+			return "an agent of another program cannot read what you have read: leave out fork, and say in the task what it must know"
+		}
 	case strings.HasPrefix(asked.Agent, a2aPrefix) && (asked.Background || asked.Fork):
 		return "an agent of another program takes a task, and a schema of its answer: leave out background and fork"
 	case strings.Contains(asked.Agent, "/") && !strings.HasPrefix(asked.Agent, a2aPrefix) && (asked.Background || asked.Fork || asked.schemaText() != ""):

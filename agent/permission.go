@@ -59,8 +59,20 @@ func (s State) decidePermission(c Call) permission.Verdict {
 	if s.permissions == nil { // a task of an earlier release, in which hooks decide: see compilePermissions
 		return permission.Verdict{Decision: permission.Allow}
 	}
+	if c.Child != "" && namesForeign(s.Task.ForeignMembers, c.Args) { // the member that stands for the agent asks
+		return deniedOnly(s, c)
+	}
 	t := permission.Tool{Class: s.tools.specs[c.Name].Class, Command: slices.ContainsFunc(s.Task.Commands, func(k spec.Command) bool { return k.Name == c.Name })}
 	return s.permissions.Decide(permission.Call{Tool: c.Name, Args: c.Args}, t, s.AddedRules)
+}
+
+// deniedOnly allows a delegation unless a rule denies it: whoever carries it out asks.
+func deniedOnly(s State, c Call) permission.Verdict {
+	v := s.permissions.Decide(permission.Call{Tool: c.Name, Args: c.Args}, permission.Tool{Class: s.tools.specs[c.Name].Class}, s.AddedRules)
+	if v.Decision == permission.Deny {
+		return v
+	}
+	return permission.Verdict{Decision: permission.Allow}
 }
 
 // applyPermissions applies the permissions to a call: it may run, ends as denied, or asks.

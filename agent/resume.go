@@ -214,15 +214,17 @@ func unknownOutcome(s State, c Call) (State, Effect) {
 	return parkFor(s, needApprovals(s, Park{ //mutant:parked-without-a-question
 		Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: spec.ResumeUnsafe,
 		Question: fmt.Sprintf("%s (call %s, attempt %d) was started and its outcome is unknown. "+
-			"approve: run it again; skip: go on without; or say what happened.", c.lostName(), c.ID, c.Attempt),
+			"approve: run it again; skip: go on without; or say what happened.", c.lostName(s.Task.Name), c.ID, c.Attempt),
 	}))
 }
 
-// lostName names a call in the question about its outcome. The name of a delegation to an agent of A2A says who had which task.
-func (c Call) lostName() string {
+// lostName names a call in the question about its outcome. The name of a delegation to an agent of another program says who had
+// which task, except in logs of earlier releases about agents on NATS. own is the name of the caller: that of the other program's
+// agent, if it stands for one.
+func (c Call) lostName(own string) string {
 	var asked delegateArgs
 	decodeArgs(c.Args, &asked)
-	if c.Name != delegateTool || !strings.HasPrefix(asked.Agent, a2aPrefix) {
+	if c.Name != delegateTool || !strings.HasPrefix(asked.Agent, a2aPrefix) && asked.Agent != own {
 		return c.Name
 	}
 	return fmt.Sprintf("%s to %s with the task %q", c.Name, asked.Agent, clip.Text(asked.Task, taskShown))

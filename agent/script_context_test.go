@@ -118,7 +118,7 @@ func printRequest(c agent.CallModel, tools bool) string {
 //behaviour:shows D5
 func TestRandomFactsCoverEveryRecoveryStage(t *testing.T) {
 	seen := map[string]int{}
-	for seed := range uint64(2500) {
+	for seed := range uint64(5000) {
 		r := &factSource{data: randomBytes(seed, 900)}
 		var s agent.State
 		for len(r.data) > 0 {

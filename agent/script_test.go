@@ -444,6 +444,9 @@ func parseTask(t *testing.T, d *datadriven.TestData) spec.Task {
 	if arg, ok := d.Arg("foreign"); ok {
 		task.Foreign = arg.Vals
 	}
+	if arg, ok := d.Arg("members"); ok {
+		task.ForeignMembers = arg.Vals
+	}
 	task.Hashes, task.Media = parseVersions(d, "hashes"), parseMedia(t, d)
 	task.LoopOptions.Hooks, task.LoopOptions.DeclareFailure = parseHooks(t, d), true
 	task.LoopOptions.AskPeople, task.LoopOptions.Unattended, task.LoopOptions.Obstacles = d.HasArg("ask-people"), d.HasArg("unattended"), d.HasArg("obstacles")

@@ -13,6 +13,7 @@ type Pool struct {
 	Spent   Amount // settled, unknown included
 	Held    Amount // sum of the open reservations and of the allowances
 	Ahead   Amount // part of Held: sum of the allowances
+	Charges Amount // part of Held: money for what no model call spends, and which nobody waits for: see HoldMoney
 	Kept    Amount // sum of the amounts kept for closing turns
 	Carved  Amount // sum of what is left of shares: each is free for its agent and those below it alone
 	Unknown Amount // part of Spent: charged in full because the cost is unknown
@@ -32,6 +33,7 @@ type Account struct {
 
 	Ahead   Amount // held for further attempts: see Allowance
 	AheadOf int    // the reservation with which Ahead was granted, 0: none
+	Charge  Amount // part of Held: see HoldMoney
 
 	Share  Amount // carved for the agent and those below it: see Carve
 	Below  Amount // taken by agents below it that use its share
@@ -217,7 +219,7 @@ func (p Pool) Reserve(who string, reservation int, r AttemptRequest) (Pool, Gran
 	case Closing:
 		r.Final = true
 	}
-	g, take, keep := decideGrant(r, leastOf(p.roomFor(a), own), best.Verdict != Denied && !p.Held.Zero())
+	g, take, keep := decideGrant(r, leastOf(p.roomFor(a), own), best.Verdict != Denied && !p.Held.Minus(p.Charges).Zero())
 	if g.Short == "" {
 		g.Short = best.Short
 	}
@@ -317,7 +319,8 @@ func (p Pool) Settle(who string, reservation int, used Amount) Pool {
 		held := a.Held
 		used = Amount{Tokens: min(max(0, used.Tokens), usedMax), Nano: min(max(0, used.Nano), usedMax), Calls: min(max(0, used.Calls), held.Calls)}
 		p.Held = p.Held.Minus(held)
-		a.Open, a.Held = 0, Amount{}
+		p.Charges = p.Charges.Minus(a.Charge)
+		a.Open, a.Held, a.Charge = 0, Amount{}, Amount{}
 		over := used.Over(held)
 		p.Overrun = p.Overrun.Plus(Amount{Tokens: over.Tokens, Nano: over.Nano}) //mutant:overrun-not-booked
 	} else {

@@ -41,11 +41,25 @@ func (o Opened) delegateNames(own Definition) []string {
 // isA2A reports whether the name of an agent of another program is that of one that is called by the protocol A2A.
 func isA2A(name string) bool { return strings.HasPrefix(name, "a2a/") }
 
-// foreignDelegates lists the agents of other programs that a definition names. No definition has a slash in its name.
-func (d Definition) foreignDelegates() (names []string) {
+// foreignDelegates lists the agents of other programs that an agent calls itself. Where a definition stands for one, only the
+// agent of that definition calls it; runs of earlier releases have no such definitions.
+func (o Opened) foreignDelegates(d Definition) (names []string) {
+	if d.Foreign {
+		return []string{d.Name}
+	}
 	for _, name := range d.Delegates {
-		if strings.Contains(name, "/") {
+		if _, stands := o.findDefinition(name); strings.Contains(name, "/") && !stands {
 			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// foreignMembers lists those of these definitions that stand for agents of other programs.
+func foreignMembers(list []Definition) (names []string) {
+	for _, d := range list {
+		if d.Foreign {
+			names = append(names, d.Name)
 		}
 	}
 	return names
@@ -72,6 +86,8 @@ func describeDelegates(t model.ToolSpec, list []Definition, foreign []string) mo
 		fmt.Fprintf(&b, " %s (an agent of another program %s)", name, where)
 	}
 	switch {
+	case len(foreignMembers(list)) > 0:
+		b.WriteString(" Agents of other programs know nothing but the task: fork is not for them.")
 	case slices.ContainsFunc(foreign, isA2A):
 		b.WriteString(" Agents of other programs know nothing but the task: background and fork are not for them, and schema is only for those that are called by A2A.")
 	case len(foreign) > 0:

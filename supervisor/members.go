@@ -136,9 +136,14 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 		first = agent.FirstAttemptRequest(t, f.Past...)
 		first.Input += budget.Text(f.Journal)
 	}
-	if s.Pool, why = admitChild(s.Pool, m, t, def, first); why != "" {
+	pool, why := admitChild(s.Pool, m, t, def, first)
+	if why == "" {
+		pool, why = holdCharge(pool, m, def)
+	}
+	if why != "" {
 		return s, []Effect{refuseDelegation(from, f, why)}
 	}
+	s.Pool = pool
 	parent.Children++
 	if f.HandsOff {
 		parent.HandedTo = m.ID
@@ -177,7 +182,7 @@ func whyNotDelegated(s State, parent Member, f agent.Delegate) string {
 	case !slices.Contains(parent.Rights, delegateTool):
 		return "this agent may not delegate"
 	case !known || !slices.Contains(s.Run.delegateNames(own), f.Name):
-		return fmt.Sprintf("there is no agent %q for you; the agents are: %s", f.Name, strings.Join(append(s.Run.delegateNames(own), own.foreignDelegates()...), ", "))
+		return fmt.Sprintf("there is no agent %q for you; the agents are: %s", f.Name, strings.Join(append(s.Run.delegateNames(own), s.Run.foreignDelegates(own)...), ", "))
 	case parent.Depth+1 >= l.Depth: //mutant:depth-limit
 		return fmt.Sprintf("agents may be nested at most %d deep", l.Depth)
 	}
@@ -279,7 +284,7 @@ func finishMember(s State, from spec.ID, f agent.Finish) (State, []Effect) {
 		return s.countReported(m), nil
 	}
 	m.Outcome, m.Turns, m.Calls, m.Usage, m.Node = f.Outcome, f.Turns, f.Calls, f.Usage, f.Node
-	s.Foreign += max(0, f.Foreign)
+	s = settleForeign(s, m, f.Foreign)
 	m.ModelMS, m.ToolMS, m.WorkedMS = max(0, f.ModelMS), max(0, f.ToolMS), max(0, f.WorkedMS)
 	s = s.takeBack(m, budget.Amount{}) // it has settled all that it began //mutant:allowance-not-returned-at-the-end
 	return endMember(s, m)
@@ -303,7 +308,7 @@ func endMember(s State, m Member) (State, []Effect) {
 	}
 	s.Usage = s.Usage.Add(m.Usage)
 	s = s.dropRequest(m).put(m)
-	s.Pool = s.Pool.Leave(string(m.ID)) //mutant:blind-account-never-left
+	s.Pool = s.Pool.Leave(string(m.ID)).Leave(chargeAccount(m.ID)) //mutant:blind-account-never-left
 	s.holders = s.holders.without(m.ID)
 	if parent, ok := s.Member(m.Parent); ok && m.ID != spec.Root {
 		parent.Children-- //mutant:children-never-counted-down
@@ -348,7 +353,7 @@ func handleReportLog(s State, from spec.ID, f agent.ReportLog) (State, []Effect)
 	}
 	if f.Ended != nil { // its Finish is lost, or came before the supervisor knew of it: what it has used is what was settled
 		s, more := finishMember(s, from, agent.Finish{Outcome: *f.Ended, Node: f.Node, Turns: m.Turns, Calls: m.Calls, Usage: m.Usage,
-			ModelMS: m.ModelMS, ToolMS: m.ToolMS, WorkedMS: m.WorkedMS})
+			ModelMS: m.ModelMS, ToolMS: m.ToolMS, WorkedMS: m.WorkedMS, Foreign: foreignCalls(s, m)})
 		return s, append(fx, more...)
 	}
 	return s, fx

@@ -22,6 +22,7 @@ func (s State) Result() event.Result {
 	r.DurationMS, r.Cancel = end-s.Began, s.cancelProgress()
 	s.Members(func(m Member) {
 		account := s.Pool.Account(string(m.ID))
+		account.Spent.Nano += s.Pool.Account(chargeAccount(m.ID)).Spent.Nano
 		a := event.AgentResult{ID: m.ID, Name: m.Name, Node: m.Node, Pool: m.NodePool, Turns: m.Turns, Calls: m.Calls, Phase: "live",
 			Tokens: account.Spent.Tokens, CostUSD: float64(account.Spent.Nano) / 1e9, Reason: m.Outcome.Reason,
 			Usage: m.Usage, ModelMS: m.ModelMS, ToolMS: m.ToolMS, GivenUp: m.GivenUp}
@@ -57,7 +58,7 @@ func (s State) spend() event.Spend {
 	p := &s.Pool
 	return event.Spend{
 		CostUSD: float64(p.Spent.Nano) / 1e9, CostKnown: s.Run.Model.Price.Known && s.Foreign == 0 && !s.before.unknown,
-		CostEstimated: s.before.estimated || s.Run.estimatesPrices(),
+		CostEstimated: s.before.estimated || s.Charged || s.Run.estimatesPrices(),
 		Budget: event.BudgetResult{LimitUSD: float64(p.Limit.Nano) / 1e9, ReservedUSD: float64(p.Held.Nano) / 1e9,
 			Limit: p.Limit.Tokens, Used: p.Spent.Tokens, Reserved: p.Held.Tokens,
 			Unknown: p.Unknown.Tokens, Overrun: p.Overrun.Tokens, Frozen: s.Frozen},

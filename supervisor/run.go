@@ -53,6 +53,11 @@ type Definition struct {
 	NodePool string `msgpack:"pl,omitempty" json:"pool,omitempty"`
 	// Memory says whose notes the agent keeps beyond the run: agentmemory.User or Project; "": it has no memory.
 	Memory string `msgpack:"me,omitempty" json:"memory,omitempty"`
+	// Foreign: the agent stands for the agent of another program of that name, and calls it by rule.
+	Foreign bool `msgpack:"fo,omitempty" json:"foreign,omitempty"`
+	// ChargeNano is what is held and then booked for the work of that other agent, in billionths of a US dollar; 0: nothing, so
+	// that its cost is unknown.
+	ChargeNano int64 `msgpack:"ch,omitempty" json:"charge_nano,omitempty"`
 }
 
 // Defaults of Limits.
@@ -158,7 +163,8 @@ type State struct {
 	Pool          budget.Pool
 	Frozen        bool // no turn is granted but closing ones
 	Usage         model.Usage
-	Foreign       int   // calls of agents of other programs by members that have finished
+	Foreign       int   // calls of agents of other programs by members that have finished, for which nothing was charged
+	Charged       bool  // a charge was booked for an agent of another program
 	Live          int   // members that have not finished
 	Parked        int   // members that wait for a person
 	ParkDue       int64 // when the run ends, if it waits for people alone until then; 0: it does not, or has no clock
@@ -254,7 +260,9 @@ type Member struct {
 
 // IsParked reports whether the run waits for people alone: a member is parked, and
 // nothing in progress could change that.
-func (s State) IsParked() bool { return s.Parked > 0 && s.Pool.Held.Zero() && s.Waiting() == 0 }
+func (s State) IsParked() bool {
+	return s.Parked > 0 && s.Pool.Held.Minus(s.Pool.Charges).Zero() && s.Waiting() == 0
+}
 
 // Waiting is how many reservations wait for others to settle.
 func (s State) Waiting() int { return s.queue.length() }

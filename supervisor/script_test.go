@@ -196,6 +196,12 @@ func printTask(t spec.Task) string {
 	if len(t.Foreign) > 0 {
 		out += fmt.Sprintf(" foreign=(%s)", strings.Join(t.Foreign, " "))
 	}
+	if len(t.ForeignMembers) > 0 {
+		out += fmt.Sprintf(" members=(%s)", strings.Join(t.ForeignMembers, " "))
+	}
+	if t.ChargeNano > 0 {
+		out += fmt.Sprintf(" charge=%d", t.ChargeNano)
+	}
 	l := t.Limits
 	for _, limit := range []struct {
 		name  string
@@ -270,6 +276,8 @@ func checkPool(t *testing.T, s supervisor.State) {
 		a := s.Pool.Account(string(m.ID))
 		spent, held, kept = spent.Plus(a.Spent), held.Plus(a.InUse()), kept.Plus(a.Kept)
 		carved = carved.Plus(a.Share.Over(a.Spent.Plus(a.InUse()).Plus(a.Kept).Plus(a.Below)))
+		charge := s.Pool.Account(string(m.ID) + "/charge")
+		spent, held = spent.Plus(charge.Spent), held.Plus(charge.InUse())
 	})
 	if carved != s.Pool.Carved {
 		t.Errorf("of the shares %v is left, the pool says %v", carved, s.Pool.Carved)
@@ -464,6 +472,7 @@ func parseDefinition(t *testing.T, d *datadriven.TestData, line string) supervis
 	def.Limits = spec.Limits{Tokens: int64(argNumber(t, in, "tokens", 0)), Nano: int64(argNumber(t, in, "nano", 0)), Turns: argNumber(t, in, "turns", 0),
 		Calls: argNumber(t, in, "calls", 0), Handoffs: argNumber(t, in, "max-handoffs", 0)}
 	def.Carved = argValue(t, in, "carved") == "true"
+	def.Foreign, def.ChargeNano = argValue(t, in, "foreign") == "true", int64(argNumber(t, in, "charge", 0))
 	if m := argValue(t, in, "model"); m != "" {
 		def.Model = &spec.Model{Name: m, Price: parsePrice(t, in)}
 	}

@@ -34,6 +34,10 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 	if def.Model != nil {
 		t.Model = *def.Model
 	}
+	if def.Foreign { // it follows a rule: what helps models, another program would be told
+		options := &t.LoopOptions
+		options.LimitNotes, options.Journal, options.Obstacles, options.DeclareFailure, options.Fallbacks = spec.LimitNotes{}, false, false, false, nil
+	}
 	if m.NodePool != o.PoolFor(Definition{}) { // its pool does not have the directory, nor the notes
 		t.Workspace, t.Memory = "", ""
 	}
@@ -47,7 +51,7 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 		t.Limits.Children = o.Limits.Children
 	}
 	t.Forbidden = o.forbiddenTools(m)
-	delegates, foreign, handoffs := o.delegatesOf(def), def.foreignDelegates(), o.handoffsOf(def)
+	delegates, foreign, handoffs := o.delegatesOf(def), o.foreignDelegates(def), o.handoffsOf(def)
 	if m.Depth+1 >= o.Limits.Depth { //mutant:leaf-by-depth
 		delegates = nil
 	}
@@ -59,7 +63,8 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 			case askTool:
 				toolSpec = describeQuestions(toolSpec, t.LoopOptions.Unattended)
 			case delegateTool:
-				toolSpec, t.Foreign = describeDelegates(toolSpec, delegates, foreign), foreign
+				toolSpec, t.Foreign, t.ForeignMembers = describeDelegates(toolSpec, delegates, foreign), foreign, foreignMembers(delegates)
+				t.ChargeNano = def.ChargeNano
 			case handoffTool:
 				toolSpec = describeHandoffs(toolSpec, handoffs)
 			}
