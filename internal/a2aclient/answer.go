@@ -184,7 +184,7 @@ func (a *answer) result() (string, error) {
 	case stateAuth:
 		return text, fmt.Errorf("%w: %s", errAuth, reason)
 	}
-	return text, fmt.Errorf("%w: %s", errQuestion, reason)
+	return text, fmt.Errorf("%w: it waits for an answer: %s", errForeign, reason)
 }
 
 // progress describes how far the agent is, for people who watch.

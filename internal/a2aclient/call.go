@@ -43,8 +43,8 @@ var (
 		"the task was not sent")
 	errNotSent  = errors.New("the task was not sent")
 	errForeign  = errors.New("the agent reports an error")
-	errQuestion = errors.New("the agent asked a question and nobody answers it during a call; " +
-		"what it did before is unknown. Call it again with a task that answers the question")
+	errNotAsked = errors.New("this node knows no such question; it may have been started again since. " +
+		"What the agent did is unknown")
 	errAuth = errors.New("the agent wants an authorization that nobody gives during a call; " +
 		"what it did before is unknown")
 	errVanished  = errors.New("the agent stopped answering; what it did is unknown")
@@ -73,6 +73,7 @@ type Caller struct {
 	http   *http.Client
 	nextID atomic.Int64
 	ending sync.WaitGroup // cancels on their way
+	open   openTasks
 
 	cardTimeout, silence, learnWait, pollFirst, pollMost time.Duration // tests have others
 }
@@ -97,7 +98,9 @@ type Request struct {
 	Name string // a2a/NAME
 	Task string
 	// Key is that of the call: the same when a person lets it run again, so that an agent may notice the same message.
-	Key      string
+	Key string
+	// Answers is the ID of the Question that Task answers; "": Task is a new task.
+	Answers  string
 	Progress func(string) // is called with how far the agent is; nil: nobody watches
 }
 
@@ -124,19 +127,12 @@ func (c *Caller) Call(ctx context.Context, r Request) (string, error) {
 }
 
 func (c *Caller) run(ctx context.Context, r Request) (string, error) {
-	a, ok := c.find(r.Name)
-	if !ok {
-		return "", errUnknown
-	}
-	t, err := c.findTarget(ctx, a)
+	k, err := c.begin(ctx, r)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", errNotSent, err)
+		return "", err
 	}
-	k := &call{caller: c, target: t, onProgress: r.Progress, learned: make(chan struct{})}
-	if k.onProgress == nil {
-		k.onProgress = func(string) {}
-	}
-	params := t.message(r.Key, r.Task)
+	t := k.target
+	params := t.message(r.Key, r.Task, k.answer.task)
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer context.AfterFunc(ctx, func() { k.leave(sending, stop) })()
@@ -154,11 +150,40 @@ func (c *Caller) run(ctx context.Context, r Request) (string, error) {
 	if err != nil {
 		return markPartial(k.answer.text()), k.cancel(ctx, err)
 	}
+	if k.answer.state == stateInput {
+		return markPartial(k.answer.artifactText()), c.open.keep(k, r.Name)
+	}
 	text, err := k.answer.result()
 	if err != nil {
 		err = k.cancel(ctx, err)
 	}
 	return text, err
+}
+
+// begin begins a call: of a new task, or one that answers a question about a task.
+func (c *Caller) begin(ctx context.Context, r Request) (*call, error) {
+	k := &call{caller: c, onProgress: r.Progress, learned: make(chan struct{})}
+	if k.onProgress == nil {
+		k.onProgress = func(string) {}
+	}
+	if r.Answers != "" {
+		was := c.open.take(r.Answers, r.Name)
+		if was == nil {
+			return nil, errNotAsked
+		}
+		k.target, k.answer, k.answer.state = was.target, was.answer, ""
+		k.learnOnce.Do(func() { close(k.learned) })
+		return k, nil
+	}
+	a, ok := c.find(r.Name)
+	if !ok {
+		return nil, errUnknown
+	}
+	var err error
+	if k.target, err = c.findTarget(ctx, a); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotSent, err)
+	}
+	return k, nil
 }
 
 // leave ends the wait for an agent. A task can only be canceled by its id, which is waited for a moment longer.

@@ -26,7 +26,8 @@ const historyLength = 4
 
 // message returns the parameters that send a task: one message of one text. The agent need not wait until it has done
 // the task.
-func (t target) message(key, text string) map[string]any {
+// task is the id of the task that it is about; "": it is a new one.
+func (t target) message(key, text, task string) map[string]any {
 	id := uuid.NewSHA1(uuid.NameSpaceOID, []byte(key)).String()
 	part, m := map[string]any{"text": text}, map[string]any{"messageId": id, "role": "ROLE_USER"}
 	options := map[string]any{"returnImmediately": true, "historyLength": historyLength}
@@ -34,7 +35,9 @@ func (t target) message(key, text string) map[string]any {
 		part["kind"], m["kind"], m["role"] = "text", "message", "user"
 		options = map[string]any{"blocking": false, "historyLength": historyLength}
 	}
-	m["parts"] = []any{part}
+	if m["parts"] = []any{part}; task != "" {
+		m["taskId"] = task
+	}
 	return t.withTenant(map[string]any{"message": m, "configuration": options})
 }
 

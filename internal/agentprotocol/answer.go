@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nuid"
 
 	"github.com/troupe-run/troupe/internal/clip"
 )
@@ -20,11 +21,12 @@ type foreignAnswer struct {
 	ended    bool // the agent has sent the end of the stream
 	acks     int  // an agent acknowledges a task once
 	progress func(words string)
+	// replySubject is where the answer to its open question goes.
+	replySubject string
 }
 
 var (
-	errForeign  = errors.New("the agent reports an error")
-	errQuestion = errors.New("the agent asked a question and nobody answers it during a call; what it did before is unknown. Call it again with a task that answers the question")
+	errForeign = errors.New("the agent reports an error")
 )
 
 // wordsShown bounds the words of an agent in an error: a question, or its description of an error.
@@ -52,13 +54,14 @@ func (a *foreignAnswer) add(m *nats.Msg) error {
 		return a.addResponse(chunk.Data)
 	case chunkQuery:
 		var q struct {
-			Prompt string `json:"prompt"`
+			ReplySubject string `json:"reply_subject"`
+			Prompt       string `json:"prompt"`
 		}
 		if json.Unmarshal(chunk.Data, &q) != nil {
 			return errMalformed
 		}
-		// Nothing is published to the subject that the agent names for the answer: it could be any.
-		return fmt.Errorf("%w: %s", errQuestion, quoteWords(q.Prompt))
+		a.replySubject = q.ReplySubject
+		return &Question{ID: strings.ToLower(nuid.Next()), Text: clip.Text(q.Prompt, wordsShown)}
 	}
 	if chunk.Type == chunkStatus {
 		return a.addStatus(chunk.Data)

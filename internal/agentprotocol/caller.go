@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -18,15 +21,22 @@ const (
 	ackTimeout = 15 * time.Second
 	// silenceMax is how long a stream may be silent, as the protocol recommends.
 	silenceMax = 60 * time.Second
+	// discoveryWait is how long an agent may take to answer a discovery.
+	discoveryWait = 2 * time.Second
+	// livenessCheck is how often a silent call looks at the heartbeats of its agent.
+	livenessCheck = time.Second
 	// answerBytesMax is the most text of one answer.
 	answerBytesMax = 1 << 20
 	// pendingChunksMax and pendingBytesMax bound the messages of a stream that wait to be read.
 	pendingChunksMax, pendingBytesMax = 4096, 16 << 20
+	// questionsOpenMax bounds the calls of a node that wait for the answer to a question.
+	questionsOpenMax = 256
 )
 
 // Errors of a call. Each text tells a model what is known of the outcome.
 var (
 	errNobody     = errors.New("no agent answers at this name on the NATS server; the task was not taken")
+	errNotSent    = errors.New("the task was not sent")
 	errNoAck      = errors.New("no agent acknowledged the task; whether one received it is unknown")
 	errVanished   = errors.New("the agent stopped answering; what it did is unknown")
 	errNoWait     = errors.New("the wait for the agent ended; it may still be at work, and what it did is unknown")
@@ -35,56 +45,150 @@ var (
 	errTwoAgents  = errors.New("two agents took the task at this name, and their answers are mixed; what they did is unknown")
 	errMalformed  = errors.New("the agent sent a message that is no chunk of the protocol; what it did is unknown")
 	errConnection = errors.New("the connection to the NATS server failed; what the agent did is unknown")
+	errNotAsked   = errors.New("this node knows no such question; it may have been started again since. What the agent did is unknown")
 )
 
-// foreignCaller calls agents of other programs. Tests have shorter timeouts.
-type foreignCaller struct {
-	conn         *nats.Conn
-	ack, silence time.Duration
-	progress     func(words string)
+// Question says that an agent has asked a question, and waits for the answer to it. A call with its ID brings the answer.
+type Question struct{ ID, Text string }
+
+func (q *Question) Error() string { return "the agent asks: " + quoteWords(q.Text) }
+
+// CallRequest is a task for an agent of another program, which is named by HARNESS/OWNER/NAME.
+type CallRequest struct {
+	Name, Task string
+	// Answers is the ID of the question that the task answers; "": it is a new task.
+	Answers string
+	// Progress, if it is not nil, gets words about how far the agent is.
+	Progress func(words string)
 }
 
-// CallAgent gives a task to an agent of another program, which is named by three tokens of its subject, HARNESS/OWNER/NAME,
-// and returns its answer. With an error the text is what had arrived until then. The end of ctx ends the wait at once; the
-// protocol has no signal that would stop the agent. progress, if it is not nil, gets words about how far the agent is.
-func CallAgent(ctx context.Context, conn *nats.Conn, name, task string, progress func(words string)) (string, error) {
-	return foreignCaller{conn, ackTimeout, silenceMax, progress}.call(ctx, name, task)
+// Caller calls agents of other programs over one connection. It is safe for concurrent use.
+type Caller struct {
+	conn  *nats.Conn
+	names names.Names
+	beats *liveness
+
+	ack, silence, discovery, check time.Duration // tests have shorter ones
+
+	mu   sync.Mutex
+	open []*foreignStream // that wait for an answer, the oldest first
 }
 
-func (f foreignCaller) call(ctx context.Context, name, task string) (string, error) {
-	subject, err := names.ForeignPrompt(name)
-	if err != nil {
-		return "", fmt.Errorf("%w: %w", errNobody, err)
+// NewCaller returns a Caller. It follows the heartbeats of all agents from here on. They end with the connection.
+func NewCaller(conn *nats.Conn, n names.Names) (*Caller, error) {
+	c := &Caller{conn: conn, names: n, beats: newLiveness(), ack: ackTimeout, silence: silenceMax, discovery: discoveryWait, check: livenessCheck}
+	if _, err := conn.Subscribe(names.HeartbeatSubjects, c.beats.add); err != nil {
+		return nil, fmt.Errorf("agentprotocol: heartbeats: %w", err)
 	}
-	prompt, err := json.Marshal(map[string]string{"prompt": task})
-	if err != nil {
-		return "", fmt.Errorf("agentprotocol: prompt: %w", err)
-	}
-	inbox := f.conn.NewInbox()
-	sub, err := f.conn.SubscribeSync(inbox)
-	if err != nil {
-		return "", fmt.Errorf("agentprotocol: inbox: %w", err)
-	}
-	defer func() { _ = sub.Unsubscribe() }() // it fails only if the connection is closed
-	if err := sub.SetPendingLimits(pendingChunksMax, pendingBytesMax); err != nil {
-		return "", fmt.Errorf("agentprotocol: inbox: %w", err)
-	}
-	if err := f.conn.PublishRequest(subject, inbox, prompt); err != nil {
-		return "", fmt.Errorf("agentprotocol: the task was not sent: %w", err)
-	}
-	a := foreignAnswer{progress: f.progress}
-	if err := f.collect(ctx, sub, &a); err != nil {
-		return a.partial(), fmt.Errorf("%s: %w", name, err)
-	}
-	return a.text.String(), nil
+	return c, nil
 }
 
-// collect reads the messages of a stream up to its end.
-func (f foreignCaller) collect(ctx context.Context, sub *nats.Subscription, a *foreignAnswer) error {
-	for !a.ended {
-		m, err := f.next(ctx, sub, a.messages == 0)
+// foreignStream is a call whose stream has not ended.
+type foreignStream struct {
+	id, replySubject string // of the open question
+	agent            foundAgent
+	sub              *nats.Subscription
+	answer           foreignAnswer
+}
+
+// Call gives a task to an agent of another program, and returns its answer. With an error the text is what had arrived until
+// then; a *Question is an error after which the agent waits. The end of ctx ends the wait at once: the protocol has no signal
+// that would stop the agent.
+func (c *Caller) Call(ctx context.Context, r CallRequest) (text string, err error) {
+	s, err := c.begin(ctx, r)
+	if err == nil {
+		s.answer.progress = r.Progress
+		err = c.collect(ctx, s)
+	}
+	var asked *Question
+	switch {
+	case s == nil:
+		return "", fmt.Errorf("%s: %w", r.Name, err)
+	case errors.As(err, &asked):
+		c.keepOpen(s, asked)
+		return "", err
+	}
+	_ = s.sub.Unsubscribe() // it fails only if the connection is closed
+	if err != nil {
+		return s.answer.partial(), fmt.Errorf("%s: %w", r.Name, err)
+	}
+	return s.answer.text.String(), nil
+}
+
+// begin sends a task, or the answer to a question.
+func (c *Caller) begin(ctx context.Context, r CallRequest) (*foreignStream, error) {
+	if r.Answers != "" {
+		return c.resume(r)
+	}
+	agent, err := c.findAgent(ctx, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	prompt, err := json.Marshal(map[string]string{"prompt": r.Task})
+	if err != nil {
+		return nil, fmt.Errorf("agentprotocol: prompt: %w", err)
+	}
+	if len(prompt) > agent.payloadMax {
+		return nil, fmt.Errorf("%w: it has %d bytes, and the agent takes %d", errNotSent, len(prompt), agent.payloadMax)
+	}
+	inbox := c.conn.NewInbox()
+	sub, err := c.conn.SubscribeSync(inbox)
+	if err != nil {
+		return nil, fmt.Errorf("agentprotocol: inbox: %w", err)
+	}
+	err = sub.SetPendingLimits(pendingChunksMax, pendingBytesMax)
+	if err == nil {
+		err = c.conn.PublishRequest(agent.subject, inbox, prompt)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", errNotSent, err), sub.Unsubscribe())
+	}
+	return &foreignStream{agent: agent, sub: sub}, nil
+}
+
+// keepOpen keeps a stream whose agent waits for an answer. The oldest one goes if there are too many.
+func (c *Caller) keepOpen(s *foreignStream, asked *Question) {
+	s.id = asked.ID
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.open) == questionsOpenMax {
+		_ = c.open[0].sub.Unsubscribe() // it fails only if the connection is closed
+		c.open = slices.Delete(c.open, 0, 1)
+	}
+	c.open = append(c.open, s)
+}
+
+// resume answers an open question.
+func (c *Caller) resume(r CallRequest) (*foreignStream, error) {
+	c.mu.Lock()
+	i := slices.IndexFunc(c.open, func(s *foreignStream) bool { return s.id == r.Answers && s.agent.name == r.Name })
+	if i < 0 {
+		c.mu.Unlock()
+		return nil, errNotAsked
+	}
+	s := c.open[i]
+	c.open = slices.Delete(c.open, i, i+1)
+	c.mu.Unlock()
+	prompt, err := json.Marshal(map[string]string{"prompt": r.Task})
+	if err == nil {
+		err = c.conn.Publish(s.answer.replySubject, prompt)
+	}
+	if err != nil {
+		return s, fmt.Errorf("%w: the answer was not sent: %w", errConnection, err)
+	}
+	return s, nil
+}
+
+// collect reads the messages of a stream up to its end, or a question.
+func (c *Caller) collect(ctx context.Context, s *foreignStream) error {
+	for !s.answer.ended {
+		m, err := c.next(ctx, s)
 		if err == nil {
-			err = a.add(m)
+			err = s.answer.add(m)
+		}
+		var asked *Question
+		if errors.As(err, &asked) && !c.mayPublish(s.answer.replySubject) {
+			return fmt.Errorf("%w: its answer would have to go to a subject that is none of the protocol, and was not sent: %s", errMalformed, quoteWords(asked.Text))
 		}
 		if err != nil {
 			return err
@@ -93,28 +197,53 @@ func (f foreignCaller) collect(ctx context.Context, sub *nats.Subscription, a *f
 	return nil
 }
 
+// mayPublish reports whether a message may go to a subject that another program names: neither to this system, nor to the server.
+func (c *Caller) mayPublish(subject string) bool {
+	first, _, _ := strings.Cut(subject, ".")
+	return subject != "" && len(subject) <= subjectBytesMax && first != c.names.Prefix() && !strings.HasPrefix(subject, "$") &&
+		!strings.ContainsAny(subject, " \t\r\n*>") && !strings.Contains("."+subject+".", "..")
+}
+
+const subjectBytesMax = 256
+
 // next returns the next message of a stream. The first one acknowledges the prompt.
-func (f foreignCaller) next(ctx context.Context, sub *nats.Subscription, first bool) (*nats.Msg, error) {
-	wait, late := f.silence, fmt.Errorf("%w: nothing came for %s", errVanished, f.silence)
+func (c *Caller) next(ctx context.Context, s *foreignStream) (*nats.Msg, error) {
+	first := s.answer.messages == 0
+	wait, late := c.silence, fmt.Errorf("%w: nothing came for %s", errVanished, c.silence)
 	if first {
-		wait, late = f.ack, fmt.Errorf("%w: nothing came for %s", errNoAck, f.ack)
+		wait, late = c.ack, fmt.Errorf("%w: nothing came for %s", errNoAck, c.ack)
 	}
-	waiting, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	m, err := sub.NextMsgWithContext(waiting)
+	for until := time.Now().Add(wait); ; {
+		waiting, cancel := context.WithTimeout(ctx, min(c.check, time.Until(until)))
+		m, err := s.sub.NextMsgWithContext(waiting)
+		over := waiting.Err() != nil
+		cancel()
+		switch {
+		case err == nil:
+			return m, nil
+		case ctx.Err() != nil:
+			return nil, errNoWait
+		case over && time.Now().Before(until):
+			if silent := c.beats.silence(s.agent); silent > 0 && !first {
+				return nil, fmt.Errorf("%w: its heartbeats ended %s ago", errVanished, silent.Round(time.Second))
+			}
+		case over:
+			return nil, late
+		default:
+			return nil, streamError(err, first)
+		}
+	}
+}
+
+// streamError explains why no message could be read.
+func streamError(err error, first bool) error {
 	switch {
-	case err == nil:
-		return m, nil
-	case ctx.Err() != nil:
-		return nil, errNoWait
-	case waiting.Err() != nil:
-		return nil, late
 	case errors.Is(err, nats.ErrNoResponders) && first:
-		return nil, errNobody
+		return errNobody
 	case errors.Is(err, nats.ErrNoResponders): // no server says so in a stream that has begun
-		return nil, errMalformed
+		return errMalformed
 	case errors.Is(err, nats.ErrSlowConsumer):
-		return nil, errOverrun
+		return errOverrun
 	}
-	return nil, fmt.Errorf("%w: %w", errConnection, err)
+	return fmt.Errorf("%w: %w", errConnection, err)
 }

@@ -9,7 +9,53 @@ import (
 	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/troupe-run/troupe/internal/bus/names"
 )
+
+// registerAgent registers an agent of another program, cc/derek/NAME, as a micro service. group "" makes each instance take every task.
+func registerAgent(t *testing.T, nc *nats.Conn, name, group string, answer func(m micro.Request)) micro.Service {
+	t.Helper()
+	s, err := micro.AddService(nc, micro.Config{Name: "agents", Version: "1.0.0", Metadata: map[string]string{"agent": "claude-code", "owner": "derek", "session": name, "protocol_version": "0.3"}})
+	if err == nil {
+		options := []micro.EndpointOpt{micro.WithEndpointSubject("agents.prompt.cc.derek." + name), micro.WithEndpointMetadata(map[string]string{"max_payload": "1MB", "attachments_ok": "true"})}
+		if options = append(options, micro.WithEndpointQueueGroup(group)); group == "" {
+			options[len(options)-1] = micro.WithEndpointQueueGroupDisabled()
+		}
+		err = s.AddEndpoint("prompt", micro.HandlerFunc(answer), options...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// publish publishes messages to the reply subject of a request.
+func publish(t *testing.T, nc *nats.Conn, subject string, bodies ...string) {
+	t.Helper()
+	for _, body := range bodies {
+		if err := nc.Publish(subject, []byte(body)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// newCaller makes a caller that waits no longer than these for a first and for each later message.
+func newCaller(t *testing.T, nc *nats.Conn, ack, silence time.Duration) *Caller {
+	t.Helper()
+	c, err := NewCaller(nc, names.Names{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.ack, c.silence, c.check = ack, silence, 10*time.Millisecond
+	return c
+}
 
 // shortWait is how long a caller of these tests waits for a message.
 const shortWait = 50 * time.Millisecond
@@ -31,17 +77,8 @@ func TestSilenceOfAForeignAgent(t *testing.T) {
 		"header": {[]string{`{"type":"response"}`}, errMalformed, ""},
 		"number": {[]string{`{"type":"response","data":{"text":1}}`}, errMalformed, ""},
 	} {
-		_, err := nc.Subscribe("agents.prompt.cc.derek."+name, func(m *nats.Msg) {
-			for _, body := range k.sends {
-				if err := m.Respond([]byte(body)); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := foreignCaller{nc, shortWait, shortWait, nil}.call(t.Context(), "cc/derek/"+name, "Review A.")
+		registerAgent(t, nc, name, "agents", func(m micro.Request) { publish(t, nc, m.Reply(), k.sends...) })
+		text, err := newCaller(t, nc, shortWait, shortWait).Call(t.Context(), CallRequest{Name: "cc/derek/" + name, Task: "Review A."})
 		if !errors.Is(err, k.want) || text != k.text || !strings.Contains(err.Error(), "cc/derek/"+name) {
 			t.Errorf("%s: %q %v", name, text, err)
 		}
@@ -55,19 +92,12 @@ func TestTwoForeignAgentsAtOneSubject(t *testing.T) {
 	t.Parallel()
 	nc := connectServer(t)
 	for range 2 {
-		_, err := nc.Subscribe("agents.prompt.cc.derek.twins", func(m *nats.Msg) {
-			for _, body := range []string{`{"type":"status","data":"ack"}`, `{"type":"response","data":"A is safe."}`} {
-				if err := m.Respond([]byte(body)); err != nil {
-					t.Error(err)
-				}
-			}
+		registerAgent(t, nc, "twins", "", func(m micro.Request) {
+			publish(t, nc, m.Reply(), `{"type":"status","data":"ack"}`, `{"type":"response","data":"A is safe."}`)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 	var words []string
-	text, err := foreignCaller{nc, shortWait, time.Minute, func(w string) { words = append(words, w) }}.call(t.Context(), "cc/derek/twins", "Review A.")
+	text, err := newCaller(t, nc, time.Minute, time.Minute).Call(t.Context(), CallRequest{Name: "cc/derek/twins", Task: "Review A.", Progress: func(w string) { words = append(words, w) }})
 	if !errors.Is(err, errTwoAgents) || !strings.HasPrefix(text, "[partial") || len(words) != 1 || words[0] != "ack" {
 		t.Errorf("%q %v, progress %q", text, err, words)
 	}
@@ -78,21 +108,18 @@ func TestTwoForeignAgentsAtOneSubject(t *testing.T) {
 func TestNoRespondersInAStreamIsNoProofThatNobodyActed(t *testing.T) {
 	t.Parallel()
 	nc := connectServer(t)
-	_, err := nc.Subscribe("agents.prompt.cc.derek.late", func(m *nats.Msg) {
-		if err := m.Respond([]byte(`{"type":"status","data":"ack"}`)); err != nil {
-			t.Error(err)
-		}
-		if err := m.RespondMsg(&nats.Msg{Header: nats.Header{"Status": {"503"}}}); err != nil {
+	registerAgent(t, nc, "late", "agents", func(m micro.Request) {
+		publish(t, nc, m.Reply(), `{"type":"status","data":"ack"}`)
+		if err := nc.PublishMsg(&nats.Msg{Subject: m.Reply(), Header: nats.Header{"Status": {"503"}}}); err != nil {
 			t.Error(err)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := CallAgent(t.Context(), nc, "cc/derek/late", "Review A.", nil); err == nil || errors.Is(err, errNobody) || !strings.Contains(err.Error(), "what it did is unknown") {
+	c := newCaller(t, nc, time.Minute, time.Minute)
+	c.discovery = shortWait * 10
+	if _, err := c.Call(t.Context(), CallRequest{Name: "cc/derek/late", Task: "Review A."}); err == nil || errors.Is(err, errNobody) || !strings.Contains(err.Error(), "what it did is unknown") {
 		t.Errorf("after the acknowledgement: %v", err)
 	}
-	if _, err := CallAgent(t.Context(), nc, "cc/derek/absent", "Review A.", nil); !errors.Is(err, errNobody) {
+	if _, err := c.Call(t.Context(), CallRequest{Name: "cc/derek/absent", Task: "Review A."}); !errors.Is(err, errNobody) {
 		t.Errorf("without an agent: %v", err)
 	}
 }
@@ -107,8 +134,9 @@ func TestCallsThatReachNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c := newCaller(t, nc, time.Minute, time.Minute)
 	for _, name := range []string{"", "helper", "cc/derek", "cc/derek/reviewer/x", "cc/*/x", "cc/derek/>", "cc/de rek/x", "cc/derek.x/y", "$SYS/a/b", "cc//x", "cc/derek/x\n"} {
-		if text, err := CallAgent(t.Context(), nc, name, "Review A.", nil); !errors.Is(err, errNobody) || text != "" {
+		if text, err := c.Call(t.Context(), CallRequest{Name: name, Task: "Review A."}); !errors.Is(err, errNobody) || text != "" {
 			t.Errorf("%q: %q %v", name, text, err)
 		}
 	}
@@ -119,12 +147,8 @@ func TestCallsThatReachNobody(t *testing.T) {
 		t.Errorf("%d messages went out, %v", n, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		if _, err := sub.NextMsg(time.Minute); err == nil { // the prompt has arrived
-			cancel()
-		}
-	}()
-	if _, err := CallAgent(ctx, nc, "cc/derek/reviewer", "Review A.", nil); !errors.Is(err, errNoWait) {
+	registerAgent(t, nc, "reviewer", "agents", func(micro.Request) { cancel() })
+	if _, err := c.Call(ctx, CallRequest{Name: "cc/derek/reviewer", Task: "Review A."}); !errors.Is(err, errNoWait) {
 		t.Errorf("after the end of the context: %v", err)
 	}
 }

@@ -106,6 +106,7 @@ var limitsTable = map[string]limitDoors{
 var notLimits = map[string]string{
 	"temperature":                "an option of the model",
 	"x-troupe.temperature":       "an option of the model",
+	"delegate_charges":           "what agents of other programs are taken to cost",
 	"policy":                     "conditions of rules: docs/policy.md",
 	"approvals":                  "how many people must approve a call",
 	"x-troupe.permissions":       "how many people must approve a call",
@@ -215,6 +216,8 @@ func limitDoorsOfUsers(t *testing.T) []limitDoor {
 // Each limit of an agent and of a run can be set by a flag, a setting, a key of agent files and a field
 // of requests, which Go programs fill, too; or the table says why not. The walk starts at each door, too: a number that
 // only one of them takes is in the table, or does not limit anything.
+//
+//behaviour:shows K19
 func TestEveryLimitHasEveryDoor(t *testing.T) {
 	docs, err := os.ReadFile(filepath.Join("..", "..", "docs", "limits.md"))
 	if err != nil {

@@ -62,6 +62,7 @@ var settingMeanings = map[string]string{
 	"limit_notes":          "when the model is told that a limit is near, in percent of the limit",
 	"tool_retries":         "how often a call is retried after a temporary failure",
 	"tools":                "per tool: effect class, polling, and for shell the allowed and denied commands and the sandbox (docs/sandbox.md)",
+	"delegate_charges":     "US dollars that are charged for each delegation to an agent of another program, by name or pattern (docs/agentprotocol.md)",
 	"a2a_agents":           "agents of other programs that are called by A2A: their addresses, and the variables with their tokens (docs/a2a.md)",
 	"policy":               "file with the stop-veto policy",
 	"permissions":          "rules that allow, ask or deny calls, and how many people must approve what is asked about",
@@ -94,6 +95,7 @@ var settingNotes = map[string]string{
 	"criteria":             "Those of all files, of the variable and of the flag add up.",
 	"fail_if":              "Those of all files, of the variable and of the flag add up.",
 	"hooks":                "Only in your own file.",
+	"delegate_charges":     "Only in your own file.",
 	"a2a_agents":           "Only in your own file.",
 	"json_schema":          "Relative to the settings file.",
 	"policy":               "A settings file may also have the rules themselves. The file of a directory can only add rules to yours.",
@@ -239,6 +241,8 @@ func treeSchema(key string) *jsonschema.Schema {
 			"guardrail": word("secrets", "injection", "size", "patterns"), "action": word("warn", "block", "end"),
 			"severity": word("low", "medium", "high", "critical"), "at": listOf(word("input", "output", "tool_result")), "tools": textKind.jsonSchema(),
 			"label": textKind.jsonSchema(), "pattern": textKind.jsonSchema(), "bytes": wholeKind.jsonSchema()}))))
+	case "delegate_charges":
+		return &jsonschema.Schema{Type: "object", AdditionalProperties: numberKind.jsonSchema()}
 	case "a2a_agents":
 		agent := objectSchema(map[string]*jsonschema.Schema{"url": textKind.jsonSchema(), "endpoint": textKind.jsonSchema(), "token_env": textKind.jsonSchema(), "token_header": textKind.jsonSchema()})
 		agent.Required = []string{"url"}

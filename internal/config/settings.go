@@ -65,7 +65,7 @@ var settingKinds = map[string]valueKind{
 	"requests_per_minute": rateKind, "tokens_per_minute": rateKind,
 	"priority": priorityKind, "fallback": listKind, "fail_if": linesKind, "constraints": linesKind, "criteria": linesKind, "json_schema": pathKind, "use_tokens": wholeKind,
 	"require": treeKind, "continue": treeKind, "watch": treeKind, "breaker": treeKind,
-	"context": treeKind, "polling": treeKind, "tool_retries": treeKind, "patience": treeKind, "limit_notes": treeKind, "max_agent_tokens": wholeKind, "max_agent_budget_usd": numberKind, "tools": treeKind, "a2a_agents": treeKind, "hooks": treeKind, "guardrails": treeKind, "permissions": treeKind, "policy": policyKind,
+	"context": treeKind, "polling": treeKind, "tool_retries": treeKind, "patience": treeKind, "limit_notes": treeKind, "max_agent_tokens": wholeKind, "max_agent_budget_usd": numberKind, "tools": treeKind, "a2a_agents": treeKind, "delegate_charges": treeKind, "hooks": treeKind, "guardrails": treeKind, "permissions": treeKind, "policy": policyKind,
 }
 
 func init() { // the limits of each agent

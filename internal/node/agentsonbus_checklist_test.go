@@ -25,7 +25,7 @@ import (
 //     refused with 400 by the request run.
 //   - "an agent that implements section 13 (sender identity)": it is optional. The agents declare no min_sender_trust and
 //     ignore the header Agent-Sender, as section 13.13 says: see TestAgentProtocolEnvelopes.
-//   - The items for callers: troupe does not prompt agents of others yet (H5).
+//   - The items for callers are in internal/agentprotocol/callerchecklist_test.go.
 
 // Checklist: "Registers as a NATS micro service with name agents", "Declares metadata", "Registers an endpoint named prompt",
 // "Registers an endpoint named status", "Responds to $SRV.PING.agents and $SRV.INFO.agents".

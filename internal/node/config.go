@@ -105,6 +105,8 @@ type Config struct {
 	Tools []agentfile.ToolRule
 	// A2AAgents are the agents of the protocol A2A that the operator's settings name (docs/a2a.md). Default none.
 	A2AAgents []a2aclient.Agent
+	// DelegateCharges is what is charged for agents of other programs, in US dollars by name or pattern (docs/agentprotocol.md).
+	DelegateCharges map[string]float64
 	// Servers is the file in which the operator names MCP servers. Default none.
 	Servers string
 	// Env reads the environment. Default os.Getenv.

@@ -2,10 +2,9 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/troupe-run/troupe/internal/a2aclient"
 	"github.com/troupe-run/troupe/internal/agentprotocol"
@@ -28,28 +27,38 @@ func (c Config) a2aNames() (names []string) {
 // that answers requests.
 func agentCaller(h *Node, web *a2aclient.Caller) foreignCall {
 	var mu sync.Mutex
-	var conn *nats.Conn
-	connect := func() (*nats.Conn, error) {
+	var caller *agentprotocol.Caller
+	connect := func() (*agentprotocol.Caller, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if conn != nil {
-			return conn, nil
+		if caller != nil {
+			return caller, nil
 		}
 		nc, err := dialClient(h)
 		if err != nil {
 			return nil, fmt.Errorf("node: no connection for agents of other programs: %w", err)
 		}
-		conn = nc
-		return conn, nil
+		caller, err = agentprotocol.NewCaller(nc, h.names)
+		return caller, err
 	}
 	return func(ctx context.Context, c toolset.AgentCall) (string, error) {
 		if a2aclient.IsName(c.Name) {
-			return web.Call(ctx, a2aclient.Request{Name: c.Name, Task: c.Task, Key: c.Key, Progress: c.Progress})
+			text, err := web.Call(ctx, a2aclient.Request{Name: c.Name, Task: c.Task, Key: c.Key, Answers: c.Answers, Progress: c.Progress})
+			var asked *a2aclient.Question
+			if errors.As(err, &asked) {
+				err = &toolset.AgentQuestion{ID: asked.ID, Text: asked.Text}
+			}
+			return text, err
 		}
-		nc, err := connect()
+		bus, err := connect()
 		if err != nil {
 			return "", err
 		}
-		return agentprotocol.CallAgent(ctx, nc, c.Name, c.Task, c.Progress)
+		text, err := bus.Call(ctx, agentprotocol.CallRequest{Name: c.Name, Task: c.Task, Answers: c.Answers, Progress: c.Progress})
+		var asked *agentprotocol.Question
+		if errors.As(err, &asked) {
+			err = &toolset.AgentQuestion{ID: asked.ID, Text: asked.Text}
+		}
+		return text, err
 	}
 }

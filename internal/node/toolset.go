@@ -57,7 +57,7 @@ func (n *Node) assembleBuilders() {
 	}
 	n.a2a = a2aclient.New(a2aclient.Config{Agents: n.cfg.A2AAgents, Env: n.cfg.Env})
 	n.toolset = toolset.New(n.cfg.toolsetConfig(n.directories, n.mcpHub, blobs, agentCaller(n, n.a2a)))
-	cfg := runspec.Config{Routes: n.routes, Recordings: n.recordings, Model: n.cfg.Model, Trust: n.cfg.trustPolicy(), Tools: n.toolset,
+	cfg := runspec.Config{Routes: n.routes, Charges: n.cfg.DelegateCharges, Recordings: n.recordings, Model: n.cfg.Model, Trust: n.cfg.trustPolicy(), Tools: n.toolset,
 		Agents: n.cfg.Contributions.Agents, Hooks: n.cfg.Hooks, Permissions: n.cfg.Permissions, ProjectRules: n.cfg.projectRules(), ClaudeHome: n.cfg.ClaudeHome, Env: n.cfg.Env, SearchParentDirs: n.cfg.SearchParentDirs, Mask: n.mask, Blobs: blobs, Machine: n.cfg.Machine}
 	for _, t := range n.cfg.Contributions.Tools {
 		cfg.OwnTools = append(cfg.OwnTools, t.Spec().Name)

@@ -220,6 +220,8 @@ func (cfg Config) chooseNamed(name, why string) (Choice, error) {
 		switch {
 		case rest == ScoutModel:
 			return cfg.chooseBuiltin(why)
+		case rest == orchestrator.Foreign:
+			return Choice{Provider: Builtin, Model: rest, Why: why, Client: orchestrator.NewForeign(), Bound: Exact, Price: freePrice}, nil
 		case slices.Contains(orchestrator.RouteNames(), rest):
 			return Choice{Provider: Builtin, Model: rest, Why: why, Client: orchestrator.New(rest), Bound: Exact, Price: freePrice}, nil
 		}

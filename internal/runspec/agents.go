@@ -29,6 +29,7 @@ type agentSet struct {
 	parkMS      map[string]int64             // how long a run may be parked that begins with an agent, by agent
 	policy      supervisor.Policy            // with the rules of these agents
 	rules       map[string][]supervisor.Rule // of agent files, by agent
+	charges     map[string]float64           // US dollars for each delegation to an agent of another program
 	required    map[string]bool              // agents that end the run if they cannot be used: see registerTeam
 	warnings    []string
 }
@@ -71,6 +72,9 @@ func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet
 		return t, t.unknownAgentError(req.agents[i])
 	}
 	t = addExplorer(t, req)
+	if t, err = addForeign(&b.cfg, t); err != nil {
+		return t, err
+	}
 	kept, warning, err := fitDefinitions(t.definitions, definitionBytesMax, t.root, req.agents)
 	if err != nil {
 		return t, err

@@ -36,7 +36,7 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 	}
 	def.Permissions = &own
 	def.Limits, def.Carved = withShare(def.Limits, m.limits, d.Budget.Share), d.Budget.Share > 0
-	if t, def.Delegates, err = coveredDelegates(t, req, max(limitInMoney(m), def.Limits.Nano), d, b.cfg.Tools.UnknownAgents(d.Delegates)); err != nil {
+	if t, def.Delegates, err = coveredDelegates(&b.cfg, t, req, max(limitInMoney(m), def.Limits.Nano), d); err != nil {
 		return t, err
 	}
 	var summaries *spec.Model

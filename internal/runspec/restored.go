@@ -195,6 +195,10 @@ func compareDefinition(b *Builder, d supervisor.Definition, here []supervisor.De
 		return refused("its agent %.80q has %s, which it does not have here", d.Name, what)
 	case slices.ContainsFunc(d.Delegates, func(name string) bool { return agentfile.IsForeignAgent(name) && !slices.Contains(f.Delegates, name) }):
 		return refused("its agent %.80q may call agents of other programs that its file here does not name", d.Name)
+	case d.Foreign && !f.Foreign:
+		return refused("its agent %.80q stands for an agent of another program, which no file here names", d.Name)
+	case d.Foreign && d.ChargeNano < f.ChargeNano:
+		return refused("less is charged for %.80q than here", d.Name)
 	case d.Memory != f.Memory && d.Memory != "":
 		return refused("its agent %.80q keeps the notes of the %.20s, here it does not", d.Name, d.Memory)
 	case d.NodePool != f.NodePool && d.NodePool != "":

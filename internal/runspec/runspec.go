@@ -61,6 +61,8 @@ type Config struct {
 	Model string
 	// Trust decides which files requests may name.
 	Trust trust.Policy
+	// Charges is what is charged for agents of other programs: see agentfile.ChargeFor.
+	Charges map[string]float64
 	// Tools makes the tools of agents.
 	Tools *toolset.Builder
 	// OwnTools and Agents are those of the program that embeds the node.

@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/a2aclient"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/orchestrator"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/internal/schema"
@@ -34,9 +35,16 @@ type AgentCall struct {
 	Task string
 	// Key is the same when the same call runs again.
 	Key string
+	// Answers is the ID of the AgentQuestion that the task answers; "": it is a new task.
+	Answers string
 	// Progress gets the words of the agent about its work, unchecked. It may be called at any rate.
 	Progress func(words string)
 }
+
+// AgentQuestion is the error of a call whose agent asks, and waits for a call that answers.
+type AgentQuestion struct{ ID, Text string }
+
+func (q *AgentQuestion) Error() string { return "the agent asks: " + q.Text }
 
 // Bounds of the progress of an agent of another program.
 const (
@@ -51,6 +59,9 @@ type foreignAgents struct {
 	call    func(ctx context.Context, c AgentCall) (string, error)
 	timeout time.Duration
 	mask    *redact.Masker
+	// isMember: the caller stands for the agent, so that a question becomes a result that it reads. charged: the run has booked
+	// what the call is said to cost.
+	isMember, charged bool
 }
 
 var (
@@ -63,7 +74,8 @@ func (b *Builder) foreignTools(t spec.Task, mask *redact.Masker) []tool.Tool {
 	if len(t.Foreign) == 0 {
 		return nil
 	}
-	f := foreignAgents{names: t.Foreign, call: b.cfg.CallAgent, timeout: foreignTimeout, mask: mask}
+	f := foreignAgents{names: t.Foreign, call: b.cfg.CallAgent, timeout: foreignTimeout, mask: mask,
+		isMember: slices.Equal(t.Foreign, []string{t.Name}), charged: t.ChargeNano > 0}
 	if rule := b.OperatorRule(f.Spec().Name); rule.Timeout > 0 {
 		f.timeout = rule.Timeout
 	}
@@ -93,8 +105,8 @@ func (f foreignAgents) Limits() tool.Limits { return tool.Limits{Timeout: f.time
 // Call gives the task to the agent and waits for its answer. Secrets that the node knows do not leave the machine.
 func (f foreignAgents) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	var args struct {
-		Agent, Task string
-		Schema      json.RawMessage
+		Agent, Task, Question string
+		Schema                json.RawMessage
 	}
 	if err := json.Unmarshal(c.Args, &args); err != nil {
 		return tool.Result{}, fmt.Errorf("toolset: delegate: %w", err)
@@ -109,8 +121,18 @@ func (f foreignAgents) Call(ctx context.Context, c tool.Call) (tool.Result, erro
 	case f.call == nil:
 		return tool.Result{}, errNoAgentCall
 	}
-	c.Metric(unknownCostMetric, 1)
-	text, err := f.call(ctx, AgentCall{Name: args.Agent, Task: f.mask.MaskText(args.Task + fits.request()), Key: c.Key, Progress: f.passProgress(c.Progress)})
+	if !f.charged {
+		c.Metric(unknownCostMetric, 1)
+	}
+	text, err := f.call(ctx, AgentCall{Name: args.Agent, Task: f.mask.MaskText(args.Task + fits.request()), Key: c.Key, Answers: args.Question, Progress: f.passProgress(c.Progress)})
+	var asked *AgentQuestion
+	switch {
+	case errors.As(err, &asked) && f.isMember:
+		return tool.Result{Text: orchestrator.WriteQuestion(asked.ID, asked.Text)}, nil
+	case errors.As(err, &asked):
+		return tool.Result{Text: text}, fmt.Errorf("%s: the agent asked a question and nobody answers it during a call; what it did before is unknown. Call it again with a task that answers the question: %q",
+			args.Agent, asked.Text)
+	}
 	if err == nil {
 		text, err = fits.check(text)
 	}

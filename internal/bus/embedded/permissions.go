@@ -117,7 +117,7 @@ func (e *Server) rolePermissions(role bus.Role) *server.Permissions {
 		subscribe.Allow = []string{subjects.AllCommands(), names.AgentsSubjects, names.DiscoverySubjects, inboxSubjects(bus.RoleService)}
 	case role == bus.RoleClient:
 		ask()
-		publish.Allow = append(publish.Allow, subjects.AllTriggers())
+		publish.Allow = append(publish.Allow, subjects.AllTriggers(), bus.ServerInbox+">") // answers to questions of agents of other programs
 	case role == bus.RoleAnyone && e.cfg.OpenControl:
 		ask()
 		// Deletion is irreversible, so it requires the user's own credential. The node itself refuses their new schedules,

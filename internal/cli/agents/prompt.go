@@ -49,7 +49,7 @@ func PreviewRun(sessions *session.Opener, g Sources, servers, name string) (supe
 	if err != nil {
 		return supervisor.Opened{}, nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong"}
 	}
-	o, accepted, err := node.PreviewRun(node.Config{StateDir: sessions.StateDir, Env: sessions.Console.Getenv, Tools: own.Tools, A2AAgents: own.A2AAgents, Servers: session.UserServerFile()}, client.RunRequest{RunID: client.NewID(), Prompt: "preview", Agent: name,
+	o, accepted, err := node.PreviewRun(node.Config{StateDir: sessions.StateDir, Env: sessions.Console.Getenv, Tools: own.Tools, A2AAgents: own.A2AAgents, DelegateCharges: own.Charges, Servers: session.UserServerFile()}, client.RunRequest{RunID: client.NewID(), Prompt: "preview", Agent: name,
 		Dir: g.Dir, Agents: g.Agents, MCPConfig: servers, Model: investigator.Name})
 	return o, accepted.Notes, err
 }

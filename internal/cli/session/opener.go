@@ -196,7 +196,7 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 		web = &node.HTTPConfig{Address: o.HTTP, Token: o.Console.Getenv("TROUPE_HTTP_TOKEN")}
 	}
 	h, err := node.Start(ctx, node.Config{HTTP: web, StateDir: o.StateDir, LogStore: o.LogStore, NoPort: why == ToInspect, ConfigHome: embedded.ConfigHome(o.Console.Getenv), Roots: roots, SearchParentDirs: true, UserDirs: true, Env: o.Console.Getenv, Environ: os.Environ(), Model: o.Model, Prices: prices, Hooks: cfg.Hooks, ClaudeHome: cfg.ClaudeHome, CommandEnv: cfg.CommandEnv,
-		Guardrails: own.Guardrails, Tools: own.Tools, A2AAgents: own.A2AAgents, Permissions: own.Permissions, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, NoActors: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, RetainAge: stored.RetainAge, RetainBytes: stored.RetainBytes, EventsContent: stored.EventsContent, RequestRates: requests, TokenRates: tokens, Telemetry: o.Telemetry, Contributions: o.Contributions, Logger: o.Console.Logger()})
+		Guardrails: own.Guardrails, Tools: own.Tools, A2AAgents: own.A2AAgents, DelegateCharges: own.Charges, Permissions: own.Permissions, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, NoActors: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, RetainAge: stored.RetainAge, RetainBytes: stored.RetainBytes, EventsContent: stored.EventsContent, RequestRates: requests, TokenRates: tokens, Telemetry: o.Telemetry, Contributions: o.Contributions, Logger: o.Console.Logger()})
 	if err != nil {
 		return nil, err
 	}

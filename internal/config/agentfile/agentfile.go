@@ -69,9 +69,11 @@ type Definition struct {
 	// At is the line of each key of the front matter; nil for one that was made in Go.
 	At map[string]int
 
-	Budget      Budget
-	Delegates   []string // names of agents it may call; nil: not said, empty: none
-	Handoffs    []string // names of agents to which it may hand off its conversation
+	Budget    Budget
+	Delegates []string // names of agents it may call; nil: not said, empty: none
+	Handoffs  []string // names of agents to which it may hand off its conversation
+	// Charges is what is charged for its delegates of other programs, in US dollars, by name or pattern: see ChargeFor.
+	Charges     map[string]float64
 	Timeout     time.Duration
 	ParkTimeout time.Duration // of the runs that begin with it
 	Fallback    []string      // models, "provider/model", tried in this order

@@ -57,6 +57,7 @@ func init() { // the readers refer to the tables
 		"budget":    func(d *decoder, k string, n *yaml.Node) { d.readFields(n, k+".", budgetFields) },
 		"delegates": readDelegates,
 		"handoffs":  readHandoffs,
+		chargesKey:  func(d *decoder, k string, n *yaml.Node) { d.def.Charges = readCharges(d, k, n) },
 		"timeout":   func(d *decoder, k string, n *yaml.Node) { d.def.Timeout = d.readDuration(n, k) },
 		"question_timeout": func(d *decoder, k string, n *yaml.Node) {
 			d.def.LoopOptions.QuestionMS = d.readDuration(n, k).Milliseconds()

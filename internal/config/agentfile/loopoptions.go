@@ -25,6 +25,7 @@ type SharedSettings struct {
 	Tools       []ToolRule // sorted by name
 	// A2AAgents are the agents of the protocol A2A that agent files may name as delegates.
 	A2AAgents []a2aclient.Agent
+	Charges   map[string]float64 // for agents of other programs, in US dollars: see ChargeFor
 	// Permissions are the rules and the mode of the file.
 	Permissions spec.Permissions
 	// Guardrails are the ready guardrails that the file switches on.
@@ -52,8 +53,7 @@ type ToolRule struct {
 	Private []string
 	// Read are files and directories that commands of shell may read.
 	Read []string
-	// Git lets commands of shell write git directories.
-	Git bool
+	Git  bool // commands of shell may write git directories
 	// Timeout of a call; 0 is the tool's own.
 	Timeout time.Duration
 }
@@ -61,7 +61,7 @@ type ToolRule struct {
 // SharedKeys returns the keys of a settings file that Share reads; other packages read the
 // rest.
 func SharedKeys() []string {
-	return append(slices.Sorted(maps.Keys(loopOptionFields())), "tools", "permissions", "policy", a2aKey)
+	return append(slices.Sorted(maps.Keys(loopOptionFields())), "tools", "permissions", "policy", a2aKey, chargesKey)
 }
 
 // LoadShared reads a settings file. A missing file is an empty one.
@@ -89,7 +89,7 @@ func parseDirShared(file string, data []byte, err error) (SharedSettings, error)
 		err = checkDirPermissions(file, out.Permissions)
 	}
 	if err == nil {
-		err = rejectA2AAgents(file, out.A2AAgents)
+		err = errors.Join(rejectA2AAgents(file, out.A2AAgents), rejectCharges(file, out.Charges))
 	}
 	if err != nil {
 		return SharedSettings{}, err
@@ -135,6 +135,8 @@ func parseShared(path string, data []byte) (SharedSettings, error) {
 			read = func(d *decoder, k string, n *yaml.Node) { out.Tools = d.readToolRules(k, n) }
 		case a2aKey:
 			read = func(d *decoder, k string, n *yaml.Node) { out.A2AAgents = readA2AAgents(d, k, n) }
+		case chargesKey:
+			read = func(d *decoder, k string, n *yaml.Node) { out.Charges = readCharges(d, k, n) }
 		case "guardrails":
 			read = func(d *decoder, k string, n *yaml.Node) { out.Guardrails = d.readGuardrails(k, n) }
 		case "policy":

@@ -19,8 +19,8 @@ type Request struct {
 	Params struct {
 		ID      string
 		Message struct {
-			MessageID, Role string
-			Parts           []struct{ Text string }
+			MessageID, Role, TaskID string
+			Parts                   []struct{ Text string }
 		}
 	}
 	Header http.Header `json:"-"`
