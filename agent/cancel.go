@@ -49,19 +49,20 @@ func handleCanceled(s State, f Canceled) (State, []Effect) {
 // complete, or kills them. The supervisor cancels the children.
 func cancelCalls(s State) (State, []Effect) {
 	var fx []Effect
+	s = cloneCalls(s)
 	for i, c := range s.Calls {
 		switch {
 		case c.Stage == Gated:
 			if c.Gate.Person == "" {
 				fx = append(fx, AbortHooks{c.gateID()})
 			}
-			s = s.withCall(i, c.endGate(s.Cancel.neverBegun()))
+			setCall(&s, i, c.endGate(s.Cancel.neverBegun()))
 		case c.Stage == Pending || c.Stage == Starting || c.Stage == Retrying: //mutant:cancel-of-unstarted
-			s = s.withCall(i, c.endUnbegun(s.Cancel.neverBegun()))
+			setCall(&s, i, c.endUnbegun(s.Cancel.neverBegun()))
 		case c.Stage == Running && s.Cancel.Now && c.isDelegation():
-			s = s.withCall(i, c.fail("canceled while the child was running"))
+			setCall(&s, i, c.fail("canceled while the child was running"))
 		case c.Stage == Running && s.Cancel.Now && c.Sends:
-			s = s.withCall(i, c.fail(c.notKnownText()))
+			setCall(&s, i, c.fail(c.notKnownText()))
 		case c.Stage == Running && s.Cancel.Now:
 			fx = append(fx, AbortTool{Call: c.ID})
 		}
@@ -79,18 +80,19 @@ func (c Call) notKnownText() string {
 
 // answerOpenCalls answers every call that has no result yet.
 func answerOpenCalls(s State, pending, running string) State {
+	s = cloneCalls(s)
 	for i, c := range s.Calls {
 		switch c.Stage {
 		case Gated:
-			s = s.withCall(i, c.endGate(pending))
+			setCall(&s, i, c.endGate(pending))
 		case Pending, Starting, Retrying:
-			s = s.withCall(i, c.endUnbegun(pending))
+			setCall(&s, i, c.endUnbegun(pending))
 		case Running:
 			text := running
 			if c.Name == askTool {
 				text = notAnswered
 			}
-			s = s.withCall(i, c.fail(text))
+			setCall(&s, i, c.fail(text))
 		}
 	}
 	return s

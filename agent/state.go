@@ -210,10 +210,21 @@ func (s State) strikeNewest() State {
 
 // withCall replaces one call, and publishes its progress.
 func (s State) withCall(i int, c Call) State {
-	s.events.publishProgress(i, s.Calls[i], c, s.tools)
-	s.Calls = slices.Clone(s.Calls) //mutant:no-clone
-	s.Calls[i] = c
+	s = cloneCalls(s)
+	setCall(&s, i, c)
 	return s
+}
+
+// cloneCalls copies the calls, so that setCall affects no other state.
+func cloneCalls(s State) State {
+	s.Calls = slices.Clone(s.Calls) //mutant:no-clone
+	return s
+}
+
+// setCall is withCall for a state that owns its calls: see cloneCalls.
+func setCall(s *State, i int, c Call) {
+	s.events.publishProgress(i, s.Calls[i], c, s.tools)
+	s.Calls[i] = c
 }
 
 // appendWaiting appends the messages that waited for a request: those of the loop, then those of the user.
