@@ -61,7 +61,7 @@ func noteObstacles(s State, calls []Call) State {
 		list = slices.DeleteFunc(list, func(o obstacle) bool { return o.Target == target || o.Target == toolTarget(c) })
 	}
 	for _, c := range calls {
-		if target, fails := obstacleTarget(c); fails {
+		if target, fails := obstacleTarget(c); fails && remembers(list, target) {
 			list = addObstacle(list, newObstacle(target, c))
 		}
 	}
@@ -85,6 +85,11 @@ func addObstacle(list []obstacle, o obstacle) []obstacle {
 		return list
 	}
 	return append(list, o)
+}
+
+// remembers reports whether an obstacle about a target enters the list: addObstacle drops others.
+func remembers(list []obstacle, target string) bool {
+	return len(list) < obstaclesMax || slices.ContainsFunc(list, func(o obstacle) bool { return o.Target == target })
 }
 
 // startsChild reports whether a call only started a child, whose answer comes later.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/permission/rule"
@@ -90,13 +91,18 @@ func Digest(t model.ToolSpec, args string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// shownTools are the tools whose arguments Show reads.
+var shownTools = []string{shellTool, "edit_file", "write_file", webTool}
+
 // Show describes a call to a person by its arguments: a command as a command, a change as a change,
 // other arguments as JSON.
 func Show(tool, args string) string {
 	var f struct {
 		Command, Path, Content, Old, New, URL string
 	}
-	_ = json.Unmarshal([]byte(args), &f) // arguments that do not fit are shown as they are
+	if slices.Contains(shownTools, tool) {
+		_ = json.Unmarshal([]byte(args), &f) // arguments that do not fit are shown as they are
+	}
 	switch {
 	case tool == shellTool && f.Command != "":
 		return Visible("$ " + strings.ReplaceAll(f.Command, "\n", "\n  "))

@@ -9,6 +9,9 @@ import (
 // Visible returns a text for people in which nothing is hidden: control characters, and characters that
 // change the order of others or take no room, are written as escapes. Line breaks and tabs stay.
 func Visible(text string) string {
+	if isPlain(text) {
+		return text
+	}
 	var b strings.Builder
 	for _, c := range strings.ToValidUTF8(text, `\ufffd`) {
 		switch {
@@ -25,6 +28,16 @@ func Visible(text string) string {
 		}
 	}
 	return b.String()
+}
+
+// isPlain reports whether a text has only printable ASCII characters, line breaks and tabs.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; (c < ' ' || c > '~') && c != '\n' && c != '\t' {
+			return false
+		}
+	}
+	return true
 }
 
 // VisibleLine is Visible for a text that stands within one line, such as the name of a file: line breaks and tabs are
