@@ -1,12 +1,11 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
-	"math"
 	"reflect"
-	"slices"
-	"strings"
+	"unsafe"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -54,82 +53,65 @@ func appendBools(b []byte, v ...bool) []byte {
 // here: the transcript, because it is long, and the task, which never changes.
 var byHand = []string{"Task", "History"}
 
-// byRule are the paths of all other fields of a state that can be seen from outside: a new one counts
-// by itself, and so does each field of an embedded struct.
-var byRule = visiblePaths(reflect.TypeFor[agent.State](), nil)
-
-func visiblePaths(t reflect.Type, path []int) (list [][]int) {
-	for i := range t.NumField() {
-		f, at := t.Field(i), append(slices.Clone(path), i)
-		switch {
-		case f.Anonymous && f.Type.Kind() == reflect.Struct:
-			list = append(list, visiblePaths(f.Type, at)...)
-		case f.IsExported() && !slices.Contains(byHand, f.Name):
-			list = append(list, at)
-		}
-	}
-	return list
-}
+// byRule are all other fields of a state that can be seen from outside.
+var byRule = visibleFields(reflect.TypeFor[agent.State](), 0, byHand)
 
 func canonAgent(b []byte, s *agent.State) []byte {
-	t := &s.Task
-	b = appendStrings(b, t.Run, string(t.ID), string(t.Parent), t.Name, t.Goal, t.System, t.Model.Name)
-	b = appendNumbers(b, t.Depth, len(t.Tools), t.Limits.Turns, t.Limits.Calls, t.Limits.Children, len(t.LoopOptions.Hooks))
-	b = appendNumbers(b, len(s.History))
-	for i := range s.History {
-		b = canonMessage(b, &s.History[i])
-	}
-	v := reflect.ValueOf(s).Elem()
-	for _, at := range byRule {
-		b = canonValue(b, v.FieldByIndex(at))
+	b = canonTask(b, &s.Task)
+	b = canonHistory(appendNumbers(b, len(s.History)), s.History)
+	for i := range byRule {
+		b = byRule[i].form(b, unsafe.Add(unsafe.Pointer(s), byRule[i].offset))
 	}
 	return b
 }
 
-// canonValue writes any plain data.
-func canonValue(b []byte, v reflect.Value) []byte {
-	switch v.Kind() {
-	case reflect.String:
-		return appendStrings(b, v.String())
-	case reflect.Bool:
-		return appendBools(b, v.Bool())
-	case reflect.Int, reflect.Int64, reflect.Int32:
-		return appendNumbers(b, v.Int())
-	case reflect.Uint8, reflect.Uint64, reflect.Uint32:
-		return appendNumbers(b, v.Uint())
-	case reflect.Float64:
-		return appendNumbers(b, int64(math.Float64bits(v.Float())))
-	case reflect.Slice:
-		b = appendBools(appendNumbers(b, v.Len()), v.IsNil())
-		for i := range v.Len() {
-			b = canonValue(b, v.Index(i))
-		}
-		return b
-	case reflect.Array:
-		for i := range v.Len() {
-			b = canonValue(b, v.Index(i))
-		}
-		return b
-	case reflect.Map: // of words
-		b = appendNumbers(b, v.Len())
-		keys := v.MapKeys()
-		slices.SortFunc(keys, func(x, y reflect.Value) int { return strings.Compare(x.String(), y.String()) })
-		for _, k := range keys {
-			b = appendStrings(b, k.String(), v.MapIndex(k).String())
-		}
-		return b
-	case reflect.Pointer:
-		if b = appendBools(b, v.IsNil()); !v.IsNil() {
-			b = canonValue(b, v.Elem())
-		}
-		return b
-	case reflect.Struct:
-		for i := range v.NumField() {
-			b = canonValue(b, v.Field(i))
-		}
-		return b
+func canonTask(b []byte, t *spec.Task) []byte {
+	b = appendStrings(b, t.Run, string(t.ID), string(t.Parent), t.Name, t.Goal, t.System, t.Model.Name)
+	return appendNumbers(b, t.Depth, len(t.Tools), t.Limits.Turns, t.Limits.Calls, t.Limits.Children, len(t.LoopOptions.Hooks))
+}
+
+func canonHistory(b []byte, history []model.Message) []byte {
+	for i := range history {
+		b = canonMessage(b, &history[i])
 	}
-	panic("sim: a state holds a " + v.Kind().String())
+	return b
+}
+
+// canonOwn writes what a state that was stepped from a base refers to and its base does not. A step of another future that
+// writes into it changes this form, or the form of the base.
+func canonOwn(b []byte, s, base *agent.State) []byte {
+	history := s.History
+	if len(base.History) > 0 && len(history) > 0 && &history[0] == &base.History[0] {
+		history = history[min(len(base.History), len(history)):]
+	}
+	b = canonHistory(canonTask(b, &s.Task), history)
+	for i := range byRule {
+		b = byRule[i].appendOwn(b, unsafe.Pointer(s), unsafe.Pointer(base))
+	}
+	return b
+}
+
+// sameAgent reports whether two states have the same form. It writes into the end of b, and returns it for later use.
+func sameAgent(b []byte, x, y *agent.State) (bool, []byte) {
+	b = canonTask(b[:0], &x.Task)
+	n := len(b)
+	if b = canonTask(b, &y.Task); !bytes.Equal(b[:n], b[n:]) || len(x.History) != len(y.History) {
+		return false, b
+	}
+	if len(x.History) > 0 && &x.History[0] != &y.History[0] {
+		b = canonHistory(b[:0], x.History)
+		n = len(b)
+		if b = canonHistory(b, y.History); !bytes.Equal(b[:n], b[n:]) {
+			return false, b
+		}
+	}
+	for i := range byRule {
+		var same bool
+		if same, b = byRule[i].isEqual(b, unsafe.Pointer(x), unsafe.Pointer(y)); !same {
+			return false, b
+		}
+	}
+	return true, b
 }
 
 func canonMessage(b []byte, m *model.Message) []byte {
@@ -198,18 +180,19 @@ func canonSuper(b []byte, s *supervisor.State) []byte {
 	return b
 }
 
-// canonEffects writes the effects that a step requests.
-func canonEffects[E any](b []byte, effects []E) []byte {
+// canonEffects writes the effects that a step requests. Of a request to a model only the messages count that are not those of the
+// history, which is written elsewhere.
+func canonEffects(b []byte, effects []agent.Effect, history []model.Message) []byte {
 	for _, e := range effects {
-		b = fmt.Appendf(b, "%T", e)
-		if call, ok := any(e).(agent.CallModel); ok {
-			b = appendNumbers(b, call.Reservation)
-			for i := range call.Request.Messages {
-				b = canonMessage(b, &call.Request.Messages[i])
-			}
+		call, ok := e.(agent.CallModel)
+		if !ok {
+			b = appendDynamic(b, reflect.ValueOf(e))
 			continue
 		}
-		b = fmt.Appendf(b, "%+v", e)
+		b = appendNumbers(b, call.Reservation, len(call.Request.Messages))
+		if m := call.Request.Messages; len(m) == 0 || len(history) == 0 || len(m) > len(history) || &m[0] != &history[0] {
+			b = canonHistory(b, m)
+		}
 	}
 	return b
 }

@@ -12,18 +12,41 @@ import (
 )
 
 // futuresJudge steps several futures from one state, which must not affect each other.
-type futuresJudge struct{ *environment }
+type futuresJudge struct {
+	*environment
+	seen   []steppedFuture
+	was    []byte // the form of the state before
+	forms  []byte // of all futures
+	buf    []byte // the form that is compared
+	before int    // facts that were stepped before the first step
+}
 
-// futureLease is a number that no run comes to.
+// steppedFuture is what a step of one state came to.
+type steppedFuture struct {
+	state   agent.State
+	effects []agent.Effect
+	end     int // of its form in forms
+}
+
+// futureReservation is a number that no run comes to.
 const futureReservation = 1000
 
 // futuresEvery is how often two futures are stepped from one state.
-const futuresEvery = 18
+const futuresEvery = 24
+
+// isDue reports whether two futures are stepped now. A fork copies the entries of its original before its first step.
+func (j *futuresJudge) isDue() bool {
+	if j.step > 0 {
+		return j.step%futuresEvery == 0
+	}
+	j.before++
+	return j.before%futuresEvery == 1
+}
 
 // checkAgent steps two more futures from the state before a step and one
 // from the state after it: none may change the state of another.
 func (j *futuresJudge) checkAgent(before, after agent.State, f activation.Fact) {
-	if j.step%futuresEvery != 0 {
+	if !j.isDue() {
 		return
 	}
 	j.checkFutures(before, f)
@@ -31,35 +54,51 @@ func (j *futuresJudge) checkAgent(before, after agent.State, f activation.Fact) 
 }
 
 func (j *futuresJudge) checkFutures(from agent.State, f activation.Fact) {
-	was := canonAgent(nil, &from)
+	was := canonAgent(j.was[:0], &from)
 	facts := possibleFacts(from)
-	type future struct {
-		state   agent.State
-		effects []agent.Effect
-		form    []byte
-	}
-	var seen []future
+	seen, forms := j.seen[:0], j.forms[:0]
 	for _, fact := range facts {
 		next, stepped := agent.Step(from, agent.Input{N: f.N, At: from.Now, Activation: from.Activation, Fact: fact})
-		seen = append(seen, future{next, stepped.Effects, canonEffects(canonAgent(nil, &next), stepped.Effects)})
+		forms = canonEffects(canonOwn(forms, &next, &from), stepped.Effects, next.History)
+		seen = append(seen, steppedFuture{next, stepped.Effects, len(forms)})
 		// One step further, so that two futures grow from one transcript.
 		agent.Step(next, agent.Input{N: f.N + 1, At: from.Now, Activation: from.Activation, Fact: agent.Canceled{Why: "later", Now: true}})
 	}
-	for i, x := range seen {
-		if !bytes.Equal(x.form, canonEffects(canonAgent(nil, &x.state), x.effects)) {
+	j.was, j.seen, j.forms = was, seen, forms
+	begin := 0
+	for i := range seen {
+		x := &seen[i]
+		j.buf = canonEffects(canonOwn(j.buf[:0], &x.state, &from), x.effects, x.state.History)
+		if !bytes.Equal(forms[begin:x.end], j.buf) {
 			j.fail("a future of %s in %s (%s) was changed by another", from.Task.ID, from.Phase, facts[i].Kind())
 		}
+		begin = x.end
 	}
 	for _, fact := range staleFacts(from) {
 		next, stepped := agent.Step(from, agent.Input{N: f.N, At: from.Now, Activation: from.Activation, Fact: fact})
-		if len(stepped.Effects) > 0 || !bytes.Equal(was, canonAgent(nil, &next)) {
+		var same bool
+		if same, j.buf = sameAgent(j.buf, &from, &next); len(stepped.Effects) > 0 || !same {
 			j.fail("%s in %s takes the answer to another question: %+v", from.Task.ID, from.Phase, fact)
 		}
 	}
-	if !bytes.Equal(was, canonAgent(nil, &from)) {
+	if j.buf = canonAgent(j.buf[:0], &from); !bytes.Equal(was, j.buf) {
 		j.fail("a step changed the state of %s that it was given", from.Task.ID)
 	}
 }
+
+// someCalls are calls from all over a long list: a reply may have as many as the loop keeps.
+func someCalls(calls []agent.Call) []agent.Call {
+	if len(calls) <= callsTried {
+		return calls
+	}
+	some := make([]agent.Call, callsTried)
+	for i := range some {
+		some[i] = calls[i*(len(calls)-1)/(callsTried-1)]
+	}
+	return some
+}
+
+const callsTried = 8
 
 // possibleFacts are facts that mean something in a state, in pairs that differ.
 func possibleFacts(st agent.State) []agent.Fact {
@@ -86,7 +125,7 @@ func possibleFacts(st agent.State) []agent.Fact {
 		list = append(list, agent.Barred{Reservation: st.Reservation, AfterMS: 9, Why: "this"}, agent.Barred{Reservation: st.Reservation, AfterMS: 90, Why: "that"})
 	case agent.Acting, agent.Waiting:
 		list = append(list, agent.Admitted{Pause: st.ThrottleWait.N}, agent.Woke{Timer: "gate"})
-		for _, c := range st.Calls {
+		for _, c := range someCalls(st.Calls) {
 			list = append(list, agent.Returned{Call: c.ID, Attempt: c.Attempt, Text: "this", Live: c.Child != ""}, agent.Returned{Call: c.ID, Attempt: c.Attempt, Text: "that"},
 				agent.Started{Call: c.ID, Attempt: c.Attempt, Activation: st.Activation})
 		}
@@ -118,7 +157,7 @@ func staleFacts(st agent.State) []agent.Fact {
 	if st.Phase != agent.Thinking {
 		list = append(list, agent.Replied{Reservation: st.Reservation, Reply: text})
 	}
-	for _, c := range st.Calls {
+	for _, c := range someCalls(st.Calls) {
 		list = append(list, agent.Returned{Call: c.ID, Attempt: c.Attempt + 1, Text: "stale"},
 			agent.Started{Call: c.ID, Attempt: c.Attempt, Activation: "stale"})
 	}
@@ -127,10 +166,10 @@ func staleFacts(st agent.State) []agent.Fact {
 
 // checkSupervisor does the same for the supervisor.
 func (j *futuresJudge) checkSupervisor(from supervisor.State, f activation.Fact) {
-	if j.step%futuresEvery != 0 {
+	if !j.isDue() {
 		return
 	}
-	was := canonSuper(nil, &from)
+	was := canonSuper(j.was[:0], &from)
 	facts := []supervisor.Fact{agent.Canceled{Why: "this", Now: true}, agent.Canceled{Of: "root-1-0"},
 		agent.Reserve{Reservation: futureReservation, Turn: 3}, agent.Settle{Reservation: futureReservation, Lost: true}, agent.Finish{Outcome: spec.Outcome{Reason: spec.Completed}},
 		agent.Delegate{Call: "90-0", Child: "root-90-0", Goal: "this"}, agent.Park{Query: "q"}, agent.Send{Call: "90-1", To: "root-1-0", Text: "this"},
@@ -142,23 +181,28 @@ func (j *futuresJudge) checkSupervisor(from supervisor.State, f activation.Fact)
 	}
 	type future struct {
 		state supervisor.State
-		form  []byte
+		end   int
 	}
-	var seen []future
+	seen, forms := make([]future, 0, len(facts)), j.forms[:0]
 	for _, fact := range facts {
 		who := spec.Root
 		if _, command := fact.(agent.Canceled); command {
 			who = ""
 		}
 		next, _ := supervisor.Step(from, supervisor.Input{N: f.N, At: from.Now, From: who, Fact: fact})
-		seen = append(seen, future{next, canonSuper(nil, &next)})
+		forms = canonSuper(forms, &next)
+		seen = append(seen, future{next, len(forms)})
 	}
-	for i, x := range seen {
-		if !bytes.Equal(x.form, canonSuper(nil, &x.state)) {
+	j.was, j.forms = was, forms
+	begin := 0
+	for i := range seen {
+		x := &seen[i]
+		if j.buf = canonSuper(j.buf[:0], &x.state); !bytes.Equal(forms[begin:x.end], j.buf) {
 			j.fail("a future of the run (%s) was changed by another", facts[i].Kind())
 		}
+		begin = x.end
 	}
-	if !bytes.Equal(was, canonSuper(nil, &from)) {
+	if j.buf = canonSuper(j.buf[:0], &from); !bytes.Equal(was, j.buf) {
 		j.fail("a step changed the state of the run that it was given")
 	}
 }

@@ -31,7 +31,7 @@ func (js *judges) wireJudges(p *population) {
 	js.tree, js.messages = newTreeJudge(p, js.coverage), newMessageJudge(p)
 	js.policy, js.models = newPolicyJudge(p), &runModelJudge{population: p}
 	js.contexts, js.backlog = newRunContextJudge(p), newBacklogJudge(p)
-	js.drift, js.futures = &driftJudge{environment: env, agreed: map[spec.ID][]string{}}, &futuresJudge{env}
+	js.drift, js.futures = &driftJudge{environment: env, agreed: map[spec.ID][]string{}}, &futuresJudge{environment: env}
 }
 
 // decodeFact decodes a fact of a log once more, for the judge.

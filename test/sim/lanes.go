@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/troupe-run/troupe/internal/lane"
 )
@@ -16,6 +17,9 @@ type laneSim struct {
 	runs    []*laneRun
 	workers []laneWorker
 	moved   bool // an order was changed by a person
+
+	whole  *lane.State // of all entries that were checked
+	folded int         // how many they are
 }
 
 // laneRun is a run by its own log.
@@ -43,7 +47,7 @@ const (
 
 // simulateLane plays the lane of one seed.
 func simulateLane(seed int64) error {
-	s := &laneSim{dice: newDice(seed ^ 0x1a4e), now: 1}
+	s := &laneSim{dice: newDice(seed ^ 0x1a4e), now: 1, whole: &lane.State{}}
 	for i := range laneWorkers {
 		s.workers = append(s.workers, laneWorker{name: "process" + itoa(i), read: -1})
 	}
@@ -203,13 +207,23 @@ func (s *laneSim) check() error {
 	if live > 1 {
 		return fmt.Errorf("%d runs of one conversation are active", live)
 	}
-	state := s.fold(len(s.entries))
-	seen, active := map[string]bool{}, 0
-	for _, r := range state.Runs {
-		if seen[r.ID] {
+	return s.checkEntries()
+}
+
+// checkEntries checks the lane after each new entry.
+func (s *laneSim) checkEntries() error {
+	if s.folded == len(s.entries) {
+		return nil
+	}
+	for _, e := range s.entries[s.folded:] {
+		s.whole.Apply(e)
+	}
+	s.folded = len(s.entries)
+	active := 0
+	for i, r := range s.whole.Runs {
+		if slices.ContainsFunc(s.whole.Runs[:i], func(x lane.Run) bool { return x.ID == r.ID }) {
 			return fmt.Errorf("%s is in its lane twice", r.ID)
 		}
-		seen[r.ID] = true
 		if r.Status == lane.Active {
 			active++
 		}
