@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -24,7 +25,7 @@ func (ld *logDamager) loseHead() {
 		return
 	}
 	k := ld.between(1, len(a.log)-1)
-	if isClientsChange(a.log[k]) {
+	if isClientsChange(a.log[k]) || activation.IsTombstone(a.log[k:]) {
 		return // docs/gaps.md
 	}
 	for len(a.shells) > 0 {

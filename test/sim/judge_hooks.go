@@ -6,10 +6,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/model"
 )
 
 // hooksAt are the hooks of a task at a point, by the judge's own reading.
@@ -122,18 +124,41 @@ func isValidAnswer(gate agent.RunHooks, a spec.HookAnswer) bool {
 		(gate.Point != spec.HookPreTool || a.Args == "" || fitsArgs(gate.Input.Tool, a.Args))
 }
 
-// fitsArgs reports whether arguments are an object with the fields that its tool's schema requires; the
-// schemas of the simulator's tools require no more.
+// fitsArgs reports whether arguments are an object with the fields that its tool's schema requires, and with no others if the
+// schema says so.
 func fitsArgs(tool, args string) bool {
-	var o map[string]any
+	var o map[string]json.RawMessage
 	if json.Unmarshal([]byte(args), &o) != nil || o == nil {
 		return false
 	}
-	for _, t := range tools {
-		var schema struct{ Required []string }
-		if t.Name == tool && json.Unmarshal([]byte(t.Schema), &schema) == nil {
-			return !slices.ContainsFunc(schema.Required, func(name string) bool { _, ok := o[name]; return !ok })
+	schema, known := toolSchemas()[tool]
+	if !known || slices.ContainsFunc(schema.Required, func(name string) bool { _, ok := o[name]; return !ok }) {
+		return false
+	}
+	for name := range o {
+		if _, ok := schema.Properties[name]; !ok && schema.Closed != nil {
+			return false
 		}
 	}
-	return false
+	return true
 }
+
+// toolSchema is what the schemas of the simulator's tools say about arguments that hooks give.
+type toolSchema struct {
+	Required   []string
+	Properties map[string]json.RawMessage
+	Closed     *bool `json:"additionalProperties"`
+}
+
+// toolSchemas are the schemas of all tools that a run may have.
+var toolSchemas = sync.OnceValue(func() map[string]toolSchema {
+	all := map[string]toolSchema{}
+	for _, t := range slices.Concat(tools, agent.BacklogTools(), []model.ToolSpec{agent.HandoffSpec(), agent.DeclareSpec()}) {
+		var schema toolSchema
+		if err := json.Unmarshal([]byte(t.Schema), &schema); err != nil {
+			panic(err)
+		}
+		all[t.Name] = schema
+	}
+	return all
+})
