@@ -28,13 +28,17 @@
 //
 // # How to run it
 //
-//	go test ./test/sim                                        300 seeds, and nine places of ten reached
+//	go test ./test/sim                                        300 teams, and nine places of ten reached
 //	go test ./test/sim -run TestSeeds -sim.seeds=20000 -v      more, and every place reached, with figures
 //	go test ./test/sim -run TestSeeds -sim.from=5000000        other ones
+//	go test ./test/sim -run TestAnySeeds -sim.any=20000        runs with any number of agents, one as well
 //	go test ./test/sim -run 'TestSeed$' -sim.seed=N -v         one, step by step
 //	go test ./test/sim -run 'TestSeed$' -sim.seed=N -sim.faults=BITS -v
 //	go test ./test/sim -run 'TestSeed$' -sim.script=FILE       a script that a failure has left
 //	go run ./test/sim/mutants                                 drops each rule once, and the simulator must notice
+//
+// TestSeeds plays teams: each run has at least three agents that have begun (teams.go). Their seeds have numbers from 10^12 on. All other
+// tests play seeds below, whose runs have any number of agents.
 //
 // A seed that fails leaves its script in the temporary directory: a text with
 // one line for each thing that happened. The script is replayed by playing its

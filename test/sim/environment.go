@@ -15,6 +15,7 @@ type environment struct {
 	faultsEnded bool // the processes behave and all messages arrive from here on
 	tracing     bool
 	records     bool
+	isTeam      bool // see isForming
 	script      []string
 	reach       reachCounts
 }

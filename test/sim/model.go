@@ -47,9 +47,13 @@ func (fm *fakeModel) answerRequest(r *job) (model.Reply, *agent.Failed) {
 	if fail := fm.throttles.refusalOf(r); fail != nil {
 		return model.Reply{}, fail
 	}
-	reply, fail, hostile := fm.hostile.answerHostile(r)
-	if !hostile {
-		reply, fail = fm.answerUsually(r)
+	var fail *agent.Failed
+	reply, team := fm.formTeam(r)
+	if !team {
+		var hostile bool
+		if reply, fail, hostile = fm.hostile.answerHostile(r); !hostile {
+			reply, fail = fm.answerUsually(r)
+		}
 	}
 	if reply.Message.Text != "" && fm.percent(50) {
 		reply.Message.Text += " #" + itoa(r.reservation) + "." + itoa(fm.step) // to be known again

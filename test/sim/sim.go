@@ -26,6 +26,9 @@ type sim struct {
 func newSim(seed int64, o seedOptions) *sim {
 	env := &environment{dice: newDice(seed), seed: seed, tracing: o.Trace, records: o.Record}
 	env.seedPlan = newPlan(env.dice, o.Faults)
+	if seed >= teamSeeds {
+		env.allowTeam()
+	}
 	js := &judges{}
 	p := newPopulation(env, js)
 	js.wireJudges(p)
@@ -84,7 +87,7 @@ func (s *sim) runToEnd() {
 		if !s.faultsEnded {
 			s.injector.changeUse()
 		}
-		if !s.faultsEnded && s.permille(s.rate) {
+		if !s.faultsEnded && !s.isForming() && s.permille(s.rate) {
 			s.injector.injectFault()
 			continue
 		}
@@ -96,6 +99,7 @@ func (s *sim) runToEnd() {
 // fillResult reports what the seed came to.
 func (s *sim) fillResult(res *seedResult) {
 	res.Seed, res.Steps, res.Agents, res.Faults = s.seed, s.step, len(s.population.actors)-1, s.faults
+	res.Begun = s.population.countBegun()
 	res.Reach, res.Script = s.reach, s.script
 	if !s.records {
 		return
@@ -141,6 +145,7 @@ type seedResult struct {
 	Seed   int64
 	Steps  int
 	Agents int
+	Begun  int // agents that have begun
 	Faults faultSet
 	Err    error // the invariant that was broken
 	Reach  reachCounts

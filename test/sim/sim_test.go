@@ -23,6 +23,7 @@ var (
 	flagSeeds  = flag.Int("sim.seeds", 300, "how many seeds to play; from 2000 on each place must have been reached")
 	flagFrom   = flag.Int64("sim.from", 1, "the first seed")
 	flagSeed   = flag.Int64("sim.seed", 1, "the seed of TestSeed")
+	flagAny    = flag.Int64("sim.any", 60, "how many seeds TestAnySeeds plays")
 	flagReach  = flag.Bool("sim.reach", true, "fail when a place was never reached")
 	flagFaults = flag.Int64("sim.faults", -1, "kinds of faults of TestSeed, as bits, instead of the seed's own choice")
 	flagScript = flag.String("sim.script", "", "a script for TestSeed to play again")
@@ -52,19 +53,21 @@ type suite struct {
 	reach  reachCounts
 	steps  int
 	agents int
-	wide   int // seeds with 3 agents or more
+	draws  int
+	fewest int // agents of a seed
 	first  seedResult
 	failed atomic.Bool
 }
 
-func (s *suite) add(r seedResult) {
+func (s *suite) add(r seedResult, draws int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reach.add(&r.Reach)
 	s.steps += r.Steps
-	s.agents += r.Agents
-	if r.Agents >= 3 {
-		s.wide++
+	s.agents += r.Begun
+	s.draws += draws
+	if s.fewest == 0 || r.Begun < s.fewest {
+		s.fewest = r.Begun
 	}
 	if r.Err != nil {
 		if s.first.Err == nil || r.Seed < s.first.Seed {
@@ -74,15 +77,12 @@ func (s *suite) add(r seedResult) {
 	}
 }
 
-// TestSeeds plays seeds on all cores until one fails.
-//
-//behaviour:shows F1 F7
-func TestSeeds(t *testing.T) {
-	begin := time.Now()
-	var all suite
+// playSeeds plays seeds on all cores until one fails.
+func playSeeds(count int64, play func(seed int64, o seedOptions) (seedResult, int)) *suite {
+	all := &suite{}
 	var next atomic.Int64
 	next.Store(*flagFrom)
-	end := *flagFrom + int64(*flagSeeds)
+	end := *flagFrom + count
 	var wait sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wait.Go(func() {
@@ -91,18 +91,30 @@ func TestSeeds(t *testing.T) {
 				if seed >= end {
 					return
 				}
-				all.add(simulateSeed(seed, seedOptions{}))
+				all.add(play(seed, seedOptions{}))
 			}
 		})
 	}
 	wait.Wait()
+	return all
+}
+
+// TestSeeds plays teams of at least three agents.
+//
+//behaviour:shows F1 F7
+func TestSeeds(t *testing.T) {
+	begin := time.Now()
+	all := playSeeds(int64(*flagSeeds), playTeam)
 	if all.first.Err != nil {
 		report(t, all.first)
 		return
 	}
 	took, n := time.Since(begin), *flagSeeds
-	t.Logf("%d seeds in %v: %.0f seeds/s, %d steps/seed, %.1f agents/seed, %d%% with 3 agents or more", n, took.Round(time.Millisecond),
-		float64(n)/took.Seconds(), all.steps/n, float64(all.agents)/float64(n), all.wide*100/n)
+	t.Logf("%d seeds in %v: %.0f seeds/s, %d steps/seed, %.1f agents/seed, at least %d, %.2f draws/seed", n, took.Round(time.Millisecond),
+		float64(n)/took.Seconds(), all.steps/n, float64(all.agents)/float64(n), all.fewest, float64(all.draws)/float64(n))
+	if all.fewest < teamAgents {
+		t.Errorf("a seed has %d agents after %d draws", all.fewest, drawsMax)
+	}
 	for p, count := range all.reach {
 		t.Logf("%8d %s", count, place(p))
 	}
@@ -115,6 +127,16 @@ func TestSeeds(t *testing.T) {
 	}
 	if all.steps/n < stepsMean {
 		t.Errorf("%d steps a seed, at least %d make a suite", all.steps/n, stepsMean)
+	}
+}
+
+// TestAnySeeds plays seeds with any number of agents, one as well.
+func TestAnySeeds(t *testing.T) {
+	all := playSeeds(*flagAny, func(seed int64, o seedOptions) (seedResult, int) { return simulateSeed(seed, o), 1 })
+	if all.first.Err != nil {
+		report(t, all.first)
+	} else if all.fewest > 1 {
+		t.Errorf("each run had %d agents or more", all.fewest)
 	}
 }
 

@@ -89,7 +89,7 @@ func main() {
 	jobs := flag.Int("jobs", jobsDefault, "mutants at once")
 	verbose := flag.Bool("v", false, "say what each mutant did")
 	part := flag.String("part", "1/1", "try the K-th of N parts, as K/N, without the program as it is: each takes its turn in CI, where the simulator itself has just run")
-	judge := flag.String("run", "TestSeeds$", "the test that has to notice")
+	judge := flag.String("run", "Test(Any)?Seeds$", "the test that has to notice")
 	flag.Parse()
 	root, err := moduleRoot()
 	if err == nil {
@@ -231,7 +231,7 @@ func try(root, dir string, m Mutant, sites map[string]*site, judge string, seeds
 		v.err = fmt.Errorf("it does not compile: %w\n%s", err, out)
 		return v
 	}
-	play := exec.Command(binary, "-test.run", judge, "-sim.seeds", strconv.Itoa(seeds), "-sim.reach=false", "-sim.runs=60")
+	play := exec.Command(binary, "-test.run", judge, "-test.failfast", "-sim.seeds", strconv.Itoa(seeds), "-sim.any", strconv.Itoa(seeds), "-sim.reach=false", "-sim.runs=60")
 	play.Dir, play.Env = dir, append(os.Environ(), "TMPDIR="+dir)
 	out, err := play.CombinedOutput()
 	if err == nil {
