@@ -56,7 +56,7 @@ func (p *population) countBegun() int {
 // a team costs more, and its end has more steps.
 func (p *seedPlan) allowTeam() {
 	o := &p.opened
-	p.faultSteps /= 3
+	p.faultSteps /= 2
 	if o.Agent.Turns > 0 {
 		o.Agent.Turns = max(o.Agent.Turns, 3)
 	}
