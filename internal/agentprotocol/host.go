@@ -60,6 +60,8 @@ type Config struct {
 	Heartbeat time.Duration
 	// AnswerTimeout is how long a run may wait for an answer of the caller. Default: answerTimeoutDefault.
 	AnswerTimeout time.Duration
+	// Senders is what the agents want of the senders of prompts. Default: who sends a prompt is not looked at.
+	Senders SenderTrust
 	// Redact redacts secrets in what callers get. Default: nothing is redacted.
 	Redact func([]byte) []byte
 	Logger *slog.Logger // default: discard
@@ -74,6 +76,7 @@ type Host struct {
 	payloadMax  int
 	agents      []*exportedAgent
 	promptSlots chan struct{}
+	senders     senderCheck
 	ctx         context.Context
 	end         context.CancelFunc
 
@@ -84,8 +87,9 @@ type Host struct {
 
 // promptRequest is a request to an agent.
 type promptRequest struct {
-	reply, trace string
-	data         []byte
+	reply, trace    string
+	sender, subject string // its header about the sender, and where it came
+	data            []byte
 }
 
 // Serve exports agents until Close.
@@ -181,9 +185,13 @@ func (h *Host) export(a Agent) (e *exportedAgent, err error) {
 	if err != nil {
 		return nil, err
 	}
+	takes := map[string]string{"max_payload": formatBytes(h.payloadMax), "attachments_ok": "true"}
+	if h.cfg.Senders != "" {
+		takes["min_sender_trust"] = string(h.cfg.Senders)
+	}
 	err = errors.Join(
 		e.service.AddEndpoint(names.AgentPrompt, micro.HandlerFunc(e.handlePrompt), micro.WithEndpointSubject(e.promptSubject), micro.WithEndpointQueueGroup(queueGroup),
-			micro.WithEndpointMetadata(map[string]string{"max_payload": formatBytes(h.payloadMax), "attachments_ok": "true"})),
+			micro.WithEndpointMetadata(takes)),
 		e.service.AddEndpoint(names.AgentStatus, micro.HandlerFunc(e.sendStatus), micro.WithEndpointSubject(status), micro.WithEndpointQueueGroup(queueGroup)))
 	if err != nil {
 		return nil, errors.Join(err, e.service.Stop())
@@ -223,7 +231,7 @@ func (e *exportedAgent) handlePrompt(r micro.Request) {
 		refuse(busyProblem)
 		return
 	}
-	m := promptRequest{r.Reply(), r.Headers().Get(client.TraceHeader), r.Data()}
+	m := promptRequest{reply: r.Reply(), trace: r.Headers().Get(client.TraceHeader), sender: r.Headers().Get(senderHeader), subject: r.Subject(), data: r.Data()}
 	if !h.begin(func() { defer func() { <-h.promptSlots }(); h.servePrompt(e, m) }) {
 		<-h.promptSlots
 		refuse(closingProblem)

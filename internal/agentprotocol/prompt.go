@@ -70,11 +70,17 @@ func (h *Host) servePrompt(a *exportedAgent, m promptRequest) {
 		out.fail(refusalOf(badEnvelope("", "the payload has %d bytes, at most %d are accepted", len(m.data), h.payloadMax)))
 		return
 	}
+	caller, failed := h.checkSender(m.sender, m.subject, m.data)
+	if failed != nil {
+		out.fail(*failed)
+		return
+	}
 	e, err := decodeEnvelope(m.data)
 	if err != nil {
 		out.fail(refusalOf(err))
 		return
 	}
+	e.Run.Caller = cmp.Or(caller, e.Run.Caller) // what was verified precedes what the prompt says
 	out.send(chunkStatus, statusAck)
 	p := &promptRun{host: h, out: out, id: cmp.Or(e.Run.RunID, client.NewID()), ctx: ctx, woken: make(chan struct{}, 1), allHeard: make(chan struct{}), asked: map[string]context.CancelFunc{}}
 	p.text.Send = p.sendText

@@ -18,6 +18,8 @@ import (
 type AgentsOnBus struct {
 	// Owner is a token of the agents' subjects; the nodes of one cluster have the same. Default: AgentsOwner.
 	Owner string
+	// Senders is what the agents want of the senders of prompts: "", any or signed (docs/agentprotocol.md).
+	Senders agentprotocol.SenderTrust
 	// Heartbeat is the interval between heartbeats of an agent. Default: 30 s.
 	Heartbeat time.Duration
 	// AnswerTimeout is how long a run may wait for an answer of its caller. Default: 10 minutes.
@@ -60,7 +62,7 @@ func exportAgents(h *Node) error {
 		return err
 	}
 	h.agentHost, err = agentprotocol.Serve(agentprotocol.Config{Conn: h.serviceConn, Client: requests, Names: h.names, Agents: listExportedAgents(h), Owner: owner,
-		Node: h.cfg.Name, Machine: h.cfg.Machine, Version: control.Version(), Heartbeat: c.Heartbeat, AnswerTimeout: c.AnswerTimeout, Redact: h.mask.MaskBytes, Logger: h.cfg.Logger})
+		Node: h.cfg.Name, Machine: h.cfg.Machine, Version: control.Version(), Senders: c.Senders, Heartbeat: c.Heartbeat, AnswerTimeout: c.AnswerTimeout, Redact: h.mask.MaskBytes, Logger: h.cfg.Logger})
 	return err
 }
 

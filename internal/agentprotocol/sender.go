@@ -1,0 +1,193 @@
+package agentprotocol
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nkeys"
+
+	"github.com/troupe-run/troupe/client"
+)
+
+// Signed senders, section 13 of the protocol: the header of a prompt names its sender, and a signature shows that the sender
+// holds the seed of that user.
+
+// SenderTrust is what an exported agent wants of the senders of prompts.
+type SenderTrust string
+
+// The values of SenderTrust. Without one the header of senders has no effect.
+const (
+	AnySender    SenderTrust = "any"
+	SignedSender SenderTrust = "signed"
+)
+
+const (
+	senderHeader = "Agent-Sender"
+	// senderSkew is how far the time of a signature may be from that of this node.
+	senderSkew = 30 * time.Second
+	// noncesMax bounds the nonces that are remembered. Further signed prompts are refused until some are over.
+	noncesMax = 1 << 16
+)
+
+// trustClass says what is known of a sender.
+type trustClass string
+
+const (
+	senderAbsent   trustClass = "absent"
+	senderClaimed  trustClass = "claimed"
+	senderVerified trustClass = "verified"
+)
+
+// Errors of a sender, as problems of a prompt.
+var (
+	senderMalformed = problem{code: client.CodeBad, Error: "bad_sender", Message: "the header Agent-Sender is malformed"}
+	senderUnsigned  = problem{code: codeUnauthorized, Error: "sender_not_signed", Message: "this agent takes prompts of signed senders only"}
+)
+
+// codeUnauthorized is the code of the protocol for a sender whose signature is missing or fails.
+const codeUnauthorized = "401"
+
+func failedSignature(why string) problem {
+	return problem{code: codeUnauthorized, Error: "bad_signature", Message: "the signature of the sender fails: " + why}
+}
+
+// agentSender is the value of the header. Fields that are not there are nil.
+type agentSender struct {
+	V                                  *json.RawMessage
+	Account, User, Sub, TS, Nonce, Sig *string
+	Name                               *string
+}
+
+var (
+	accountNameForm = regexp.MustCompile(`^([A-Za-z0-9_-]+|\$G)$`)
+	nonceForm       = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	signingTimeForm = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)$`)
+)
+
+// isAgentID reports whether an account and a user name an agent: the user by its public key, the account by its public key or,
+// on a server without operators, by its name.
+func isAgentID(account, user string) bool {
+	if !nkeys.IsValidPublicUserKey(user) || !accountNameForm.MatchString(account) {
+		return false
+	}
+	return !strings.HasPrefix(account, "A") || len(account) != 56 || nkeys.IsValidPublicAccountKey(account)
+}
+
+// parseAgentID reads ACCOUNT.USER.
+func parseAgentID(text string) (account, user string, ok bool) {
+	account, user, ok = strings.Cut(text, ".")
+	return account, user, ok && isAgentID(account, user)
+}
+
+// signedInput is what a sender signs.
+func signedInput(account, user, subject, ts, nonce string, payload []byte) []byte {
+	sum := sha256.Sum256(payload)
+	return []byte(strings.Join([]string{"AGENT-SENDER-V1", account, user, subject, ts, nonce, hex.EncodeToString(sum[:]), ""}, "\n"))
+}
+
+// senderCheck verifies the senders of prompts. It remembers the nonces of signatures that could still be sent again.
+type senderCheck struct {
+	mu   sync.Mutex
+	seen map[string]time.Time // by user and nonce, until when
+}
+
+// classify reads the header of a prompt that came at a subject. id names the sender, and failed is set if the prompt must be refused.
+func (c *senderCheck) classify(header, subject string, payload []byte, now time.Time) (id string, class trustClass, failed *problem) {
+	if header == "" {
+		return "", senderAbsent, nil
+	}
+	var s agentSender
+	if json.Unmarshal([]byte(header), &s) != nil || s.V == nil {
+		return "", senderAbsent, &senderMalformed
+	}
+	if version := string(*s.V); version != "1" {
+		if strings.Trim(version, "0123456789.") != "" { // no number at all
+			return "", senderAbsent, &senderMalformed
+		}
+		return "", senderAbsent, nil
+	}
+	if s.Account == nil || s.User == nil || !isAgentID(*s.Account, *s.User) {
+		return "", senderAbsent, &senderMalformed
+	}
+	id = *s.Account + "." + *s.User
+	if s.Sig == nil {
+		return id, senderClaimed, nil
+	}
+	if s.Sub == nil || s.TS == nil || s.Nonce == nil || !nonceForm.MatchString(*s.Nonce) || !signingTimeForm.MatchString(*s.TS) {
+		return "", senderAbsent, &senderMalformed
+	}
+	if why := c.verify(s, subject, payload, now); why != "" {
+		p := failedSignature(why)
+		return "", senderAbsent, &p
+	}
+	return id, senderVerified, nil
+}
+
+// verify returns why a signature does not count; "" if it does.
+func (c *senderCheck) verify(s agentSender, subject string, payload []byte, now time.Time) string {
+	sig, err := base64.RawURLEncoding.DecodeString(*s.Sig)
+	if err != nil {
+		return "it is not base64url without padding"
+	}
+	key, err := nkeys.FromPublicKey(*s.User)
+	if err != nil || key.Verify(signedInput(*s.Account, *s.User, *s.Sub, *s.TS, *s.Nonce, payload), sig) != nil {
+		return "it is not of this sender, subject, time and payload"
+	}
+	at, err := time.Parse(time.RFC3339Nano, *s.TS)
+	switch {
+	case *s.Sub != subject:
+		return "it is for another subject"
+	case err != nil || at.Before(now.Add(-senderSkew)) || at.After(now.Add(senderSkew)):
+		return "its time is too far from that of this node"
+	case !c.remember(*s.User+" "+*s.Nonce, at.Add(2*senderSkew), now):
+		return "it was used before"
+	}
+	return ""
+}
+
+// remember notes a nonce until a time; false: it was used before, or there is no room.
+func (c *senderCheck) remember(key string, until, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, used := c.seen[key]; used {
+		return false
+	}
+	if c.seen == nil {
+		c.seen = map[string]time.Time{}
+	}
+	if len(c.seen) >= noncesMax {
+		for k, over := range c.seen {
+			if now.After(over) {
+				delete(c.seen, k)
+			}
+		}
+		if len(c.seen) >= noncesMax {
+			return false
+		}
+	}
+	c.seen[key] = until
+	return true
+}
+
+// checkSender applies what the agent wants of senders to a prompt. caller names a verified sender.
+func (h *Host) checkSender(header, subject string, payload []byte) (caller string, failed *problem) {
+	if h.cfg.Senders == "" {
+		return "", nil
+	}
+	id, class, failed := h.senders.classify(header, subject, payload, time.Now())
+	switch {
+	case failed != nil:
+		return "", failed
+	case class == senderVerified:
+		return callerName + " " + id, nil
+	case h.cfg.Senders == SignedSender:
+		return "", &senderUnsigned
+	}
+	return "", nil
+}
