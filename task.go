@@ -65,6 +65,10 @@ type Task struct {
 	// Approvals is how many different people must approve a call that is asked about, 1 or 2; 0: as the Config says. A task
 	// can only ask for more than the Config.
 	Approvals int
+	// Taint says what holds for calls that send data out once an agent has read text from outside: ask, deny or off; "": as
+	// the Config says. TaintFiles says that files of the directory are such text, Outside that the Prompt is.
+	Taint               string
+	TaintFiles, Outside bool
 	// Guardrails are ready guardrails for every agent of the run, beside those of the Config.
 	Guardrails []spec.ReadyGuardrail
 	// Yes allows writes in the directory, tools of MCP servers, and shell commands that the sandbox confines.
@@ -112,7 +116,7 @@ func (t *Task) request() *client.RunRequest {
 		TimeoutMS: milliseconds(t.Timeout), QuestionTimeout: milliseconds(t.QuestionTimeout), ParkTimeout: milliseconds(t.ParkTimeout),
 		PatienceMS:   max(milliseconds(t.Patience), spec.Off),
 		AllowedTools: t.AllowedTools, DisallowedTools: t.DisallowedTools, AskTools: t.AskTools,
-		PermissionMode: string(t.PermissionMode), Unattended: t.Unattended, Approvals: t.Approvals, Priority: t.Priority, Yes: t.Yes,
+		PermissionMode: string(t.PermissionMode), Unattended: t.Unattended, Approvals: t.Approvals, Taint: t.Taint, TaintFiles: t.TaintFiles, Outside: t.Outside, Priority: t.Priority, Yes: t.Yes,
 		Conversation: t.Conversation, Fork: t.Fork, Instead: t.Instead, Layers: t.Layers, History: t.History, Attach: t.Attach,
 		Constraints: t.Constraints, Criteria: t.Criteria, FailureConditions: t.FailureConditions, RequireTool: t.RequireTool,
 		JSONSchema: t.JSONSchema, Policy: t.Policy, LoopOptions: t.LoopOptions, NoAgentsMD: t.NoAgentsMD,

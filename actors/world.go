@@ -175,7 +175,7 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform
 		s.resultSender(c)(w)
 		return
 	}
-	call := tool.Call{Run: t.Run, Agent: string(t.ID), Turn: e.Turn, ID: e.Call, Attempt: e.Attempt, Trace: s.cfg.Traceparent(t, e.Name, e.Call, e.Attempt), MayWriteAny: e.MayWriteAny,
+	call := tool.Call{Run: t.Run, Agent: string(t.ID), Turn: e.Turn, ID: e.Call, Attempt: e.Attempt, Trace: s.cfg.Traceparent(t, e.Name, e.Call, e.Attempt), MayWriteAny: e.MayWriteAny, Tainted: e.Tainted,
 		Key: fmt.Sprintf("%s.%s.%s", t.Run, t.ID, e.Call), Args: []byte(e.Args), Progress: s.publishProgress(e)}
 	ctx, deliver, keeper, counts := s.work.beginWork(s.ctx, p.Key), s.resultSender(c), s.resultStoreFor(t), s.state.Agent.State.Counts()
 	mayBegin, unbegun := s.mayBegin(p.Lease), s.notBegun(c, p.Key, e)
@@ -191,6 +191,9 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform
 		f := agent.Returned{Call: e.Call, Attempt: e.Attempt, Text: r.Text, Error: r.Error, Transient: r.Transient, TookMS: time.Since(began).Milliseconds()}
 		killed := errors.Is(context.Cause(ctx), errAborted) // aborted while it ran, not while its result is stored
 		f.Metrics, f.MetricsLost = r.Metrics, r.MetricsLost
+		if r.Tainted {
+			f.Tainted = &spec.Taint{Source: "memory", Agent: t.ID, Tool: e.Name, Call: e.Call}
+		}
 		f = keeper.storeChanges(keeper.storeWhole(f, r.Whole), r)
 		if killed {
 			f.Killed, f.Error, f.Text = true, true, "killed while running: "+f.Text

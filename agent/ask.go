@@ -61,6 +61,8 @@ type Park struct {
 	ApprovedBy      string `msgpack:"b,omitempty" json:"approved_by,omitempty"`
 	ApprovedAlways  string `msgpack:"ba,omitempty" json:"approved_always,omitempty"`
 	ApprovedRequest string `msgpack:"bi,omitempty" json:"approved_request,omitempty"`
+	// Tainted is the text from outside that the agent has read, which the question names. Rule then holds in spite of it.
+	Tainted *spec.Taint `msgpack:"ta,omitempty" json:"tainted,omitempty"`
 }
 
 // Unpark says that the agent no longer waits for a person.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -17,6 +18,8 @@ type Backlog struct {
 	// Title and Text are those of a new task. Text is also the result of a task that is done, and why one is returned.
 	Title string `msgpack:"n,omitempty"`
 	Text  string `msgpack:"t,omitempty"`
+	// Tainted is the text from outside that the sender has read; nil: none.
+	Tainted *spec.Taint `msgpack:"ta,omitempty"`
 }
 
 // Kind is the message's word in the supervisor's log.

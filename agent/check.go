@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
 )
@@ -23,6 +24,7 @@ type toolRules struct {
 	forbidden []string
 	journal   bool     // the loop answers the journal's tools
 	declares  bool     // the loop answers declare_failure
+	private   bool     // one of the tools reads private data
 	skills    bool     // no command of the task has the name of the tool that reads skills
 	members   []string // delegates that stand for agents of other programs
 }
@@ -50,6 +52,7 @@ func compileTools(t spec.Task, specs []model.ToolSpec) *toolRules {
 	names := make([]string, 0, len(specs))
 	for _, toolSpec := range specs {
 		c.specs[toolSpec.Name] = toolSpec
+		c.private = c.private || permission.DataOf(toolSpec, isCommand(&t, toolSpec.Name), false).Private
 		names = append(names, toolSpec.Name)
 		if r := schemaOf(toolSpec.Schema); r != nil { // an unusable schema checks nothing; tool.NewSet rejects it
 			c.schemas[toolSpec.Name] = r

@@ -72,21 +72,21 @@ func beginCall(s State, i int) (State, Effect) {
 		return s.withCall(i, c), e
 	case c.Sends:
 		c.Stage, c.Attempt = Running, 0
-		return s.withCall(i, c), c.message()
+		return s.withCall(i, c), c.message(s.Tainted)
 	case c.needsRecord(): //mutant:begins-from-the-reply
 		c.Stage = Starting
 		return recordBeginning(s.withCall(i, c), i)
 	}
 	c.Stage = Running
-	return s.withCall(i, c), c.newToolCall(s.Turn)
+	return s.withCall(i, c), c.newToolCall(s.Turn, s.Tainted != nil)
 }
 
 // decodeArgs reads arguments that have been validated; fields that do not fit stay zero.
 func decodeArgs(args string, into any) { _ = json.Unmarshal([]byte(args), into) }
 
 // newToolCall returns the effect that begins the current attempt.
-func (c Call) newToolCall(turn int) CallTool {
-	return CallTool{Call: c.ID, Attempt: c.Attempt, Turn: turn, Name: c.Name, Args: c.Args, MayWriteAny: c.Gate.Permit.MayWriteAny}
+func (c Call) newToolCall(turn int, tainted bool) CallTool {
+	return CallTool{Call: c.ID, Attempt: c.Attempt, Turn: turn, Name: c.Name, Args: c.Args, MayWriteAny: c.Gate.Permit.MayWriteAny, Tainted: tainted}
 }
 
 // handleStarted handles the Started entry that a shell appends before any call that is not a read: if
@@ -103,7 +103,7 @@ func handleStarted(s State, f Started) (State, []Effect) {
 	if c.Stage, c.Activation = Running, f.Activation; c.Name == delegateTool {
 		s.Foreign++
 	}
-	return s.withCall(i, c), []Effect{c.newToolCall(s.Turn)}
+	return s.withCall(i, c), []Effect{c.newToolCall(s.Turn, s.Tainted != nil)}
 }
 
 // handleReturned handles a result: a tool's by its attempt, a child's from the
@@ -120,7 +120,7 @@ func handleReturned(s State, f Returned) (State, []Effect) {
 	if c.Stage != Running || c.Attempt != f.Attempt { //mutant:late-result-of-other-attempt
 		return s, nil
 	}
-	s = noteHandedAnswer(creditChild(s, c.Born, f.WorkedMS), i, f)
+	s = noteReturnedTaint(noteHandedAnswer(creditChild(s, c.Born, f.WorkedMS), i, f), i, f)
 	c = s.Calls[i]
 	if f.Live && c.isHandoff() {
 		return acceptHandoff(s, i), nil
@@ -151,6 +151,7 @@ func handleReturned(s State, f Returned) (State, []Effect) {
 // proceeds to the turn boundary.
 func endBatch(s State) (State, []Effect) {
 	calls := s.Calls
+	s = markResults(s, calls)
 	results, counted := calls.results()
 	s = s.appendMessage(model.Message{Role: model.ToolRole, Results: results, Tokens: counted})
 	s.Calls = nil

@@ -41,6 +41,8 @@ type Recalled struct {
 	Journal string `msgpack:"j,omitempty"`
 	// Obstacles are what the agent of that history has not carried out: the agent that answers in its place must not claim it.
 	Obstacles []obstacle `msgpack:"o,omitempty"`
+	// Tainted is the text from outside that the agent of that history had read.
+	Tainted *spec.Taint `msgpack:"ta,omitempty"`
 }
 
 // Granted opens a reservation: one attempt of a model call may begin. Closing grants
@@ -130,6 +132,8 @@ type Returned struct {
 	// decision depends on them.
 	Metrics     spec.Metrics `msgpack:"ms,omitempty"`
 	MetricsLost int          `msgpack:"ml,omitempty"`
+	// Tainted is the text from outside that who answers had read; nil: none.
+	Tainted *spec.Taint `msgpack:"ta,omitempty"`
 }
 
 // Hooked is what the hooks of one RunHooks answered, in their order.
@@ -335,6 +339,7 @@ type CallTool struct {
 	Name        string
 	Args        string
 	MayWriteAny bool // the tool may write any file of the directory: a person, or a rule of one, allows it
+	Tainted     bool // the agent has read text from outside
 }
 
 // RunHooks runs hooks; their answers come back as one Hooked with the same ID. At

@@ -237,7 +237,7 @@ func askAboutCall(s State) (State, Effect) {
 	}
 	c := s.Calls[first]
 	q := needApprovals(s, Park{Query: c.askedAs(), Call: c.ID, Reason: spec.NeedsHuman,
-		Question: clip.Text(c.describeQuestion(&s.Task), detailBytesMax), Digest: s.tools.digest(c), Rule: s.alwaysRule(c)})
+		Question: clip.Text(c.describeQuestion(&s.Task), detailBytesMax), Digest: s.tools.digest(c), Rule: s.alwaysRule(c), Tainted: taintOfQuestion(s, c)})
 	if c.isLost() {
 		q.Question = clip.Text(q.Question, detailBytesMax-len(lostNote)) + lostNote
 	}

@@ -78,7 +78,7 @@ func handoffOf(s State, c Call) (e Delegate, why string) {
 	var args handoffArgs
 	decodeArgs(c.Args, &args)
 	e = Delegate{Call: c.ID, Child: c.Child, Name: args.Agent, Goal: args.Message, HandsOff: true, Require: unmetRequirements(s), Journal: s.JournalArgs(),
-		Obstacles: lastItems(obstaclesBesideHandoffs(s, c), obstaclesListed), Past: historyForHandoff(s)}
+		Obstacles: lastItems(obstaclesBesideHandoffs(s, c), obstaclesListed), Past: historyForHandoff(s), Tainted: s.Tainted}
 	e.SoftMS, e.HardMS = s.timeLeft()
 	return e, ""
 }

@@ -18,8 +18,9 @@ type importedHistory struct {
 	Messages []model.Message
 	Fold     *history.Summary
 	Journal  string // see Recalled
-	// Obstacles are those of its agent.
+	// Obstacles are those of its agent, and Tainted is the text from outside that it had read.
 	Obstacles []obstacle
+	Tainted   *spec.Taint
 }
 
 // handleRecalled handles a part of an earlier history, before the task. A part 0 starts
@@ -44,6 +45,9 @@ func handleRecalled(s State, f Recalled) (State, []Effect) {
 	if f.Journal != "" {
 		s.ImportedHistory.Journal = f.Journal
 	}
+	if f.Tainted != nil {
+		s.ImportedHistory.Tainted = f.Tainted
+	}
 	s.ImportedHistory.Obstacles = append(slices.Clip(s.ImportedHistory.Obstacles), f.Obstacles...)
 	return s, nil
 }
@@ -67,6 +71,9 @@ func adoptHistory(s State) State {
 		s.Fold = Fold{Upto: fold.Upto, Text: fold.Text, Deep: fold.Deep}
 	}
 	s.transcript = transcript{History: mended, Recalled: len(mended)}
+	if s.Task.Tainted == nil {
+		s.Task.Tainted = s.ImportedHistory.Tainted
+	}
 	s.ImportedHistory, s.Task = importedHistory{}, offerKnownTools(s.Task, mended)
 	return s
 }
@@ -97,7 +104,7 @@ func (s State) JournalArgs() string {
 func (s State) Past() history.Transcript {
 	stable, _ := s.Task.SystemPrompt()
 	p := history.Transcript{Form: history.Form, Run: s.Task.Run, Agent: s.Task.ID, Name: s.Task.Name, Goal: s.Task.Goal, System: stable,
-		Model: s.currentModel().Name, Turn: s.Turn, Usage: s.Usage, Messages: history.WithoutMedia(s.History), Journal: s.Journal.fullText()}
+		Model: s.currentModel().Name, Turn: s.Turn, Usage: s.Usage, Messages: history.WithoutMedia(s.History), Journal: s.Journal.fullText(), Tainted: s.Tainted}
 	if len(s.Calls) > 0 {
 		results := make([]model.ToolResult, len(s.Calls))
 		for i, c := range s.Calls {
@@ -120,7 +127,7 @@ func RecallParts(p history.Transcript, id string) ([]Recalled, error) {
 	}
 	parts := make([]Recalled, len(pieces))
 	for i, piece := range pieces {
-		parts[i] = Recalled{Past: id, Part: i, Messages: piece.Messages, Fold: piece.Fold}
+		parts[i] = Recalled{Past: id, Part: i, Messages: piece.Messages, Fold: piece.Fold, Tainted: taintOfPast(p)}
 	}
 	return parts, nil
 }
@@ -174,7 +181,7 @@ func historyForChild(s State) []model.Message {
 func delegationOf(s State, c Call) (e Delegate, why string) {
 	var args delegateArgs
 	decodeArgs(c.Args, &args)
-	e = Delegate{Call: c.ID, Child: c.Child, Name: args.Agent, Goal: args.Task, Background: args.Background, Schema: args.schemaText()}
+	e = Delegate{Call: c.ID, Child: c.Child, Name: args.Agent, Goal: args.Task, Background: args.Background, Schema: args.schemaText(), Tainted: s.Tainted}
 	e.SoftMS, e.HardMS = s.timeLeft()
 	if !args.Fork {
 		return e, ""

@@ -24,6 +24,8 @@ type Messaged struct {
 	Error bool   `msgpack:"e,omitempty"`
 	// WorkedMS is how long the answering child was at work.
 	WorkedMS int64 `msgpack:"w,omitempty"`
+	// Tainted is the text from outside that its author had read; nil: none.
+	Tainted *spec.Taint `msgpack:"ta,omitempty"`
 }
 
 // Kind is the fact's word in logs.
@@ -50,6 +52,8 @@ type Delegate struct {
 	Require   spec.Require `msgpack:"rq,omitempty"`
 	Journal   string       `msgpack:"j,omitempty"`
 	Obstacles []obstacle   `msgpack:"ob,omitempty"`
+	// Tainted is the text from outside that the sender has read; nil: none.
+	Tainted *spec.Taint `msgpack:"ta,omitempty"`
 }
 
 // Kind is the message's word in the supervisor's log.
@@ -74,6 +78,8 @@ type Send struct {
 	Call string `msgpack:"c"`
 	To   string `msgpack:"o"`
 	Text string `msgpack:"t"`
+	// Tainted is the text from outside that the sender has read; nil: none.
+	Tainted *spec.Taint `msgpack:"ta,omitempty"`
 }
 
 // Kind is the message's word in the supervisor's log.
@@ -122,13 +128,15 @@ func messageError(args string) string {
 }
 
 // message is the message that a call sends to the supervisor.
-func (c Call) message() Effect {
+func (c Call) message(tainted *spec.Taint) Effect {
 	if isBacklogTool(c.Name) {
-		return backlogCall(c.ID, c.Name, c.Args)
+		f := backlogCall(c.ID, c.Name, c.Args)
+		f.Tainted = tainted
+		return f
 	}
 	var a sendArgs
 	decodeArgs(c.Args, &a)
-	return Send{Call: c.ID, To: strings.TrimSpace(a.To), Text: a.Text}
+	return Send{Call: c.ID, To: strings.TrimSpace(a.To), Text: a.Text, Tainted: tainted}
 }
 
 // isRemote reports whether the supervisor answers the call, whatever happens to this process.
@@ -202,7 +210,7 @@ func wakeIdle(s State) (State, []Effect) {
 // deliverMail appends the messages of other agents to the transcript.
 func deliverMail(s State, transition spec.Transition) (State, spec.Transition) {
 	for _, m := range s.Mail {
-		s = s.appendMessage(model.Message{Role: model.User, Text: m.quotedText()})
+		s = markTainted(s, m.Tainted).appendMessage(model.Message{Role: model.User, Text: m.quotedText()}) //mutant:message-taints-nobody
 		if transition == spec.NextTurn || transition == "" {
 			transition = spec.Steering
 		}

@@ -52,6 +52,7 @@ type permit struct {
 	MayWriteAny bool   // the tool may write any file of the directory
 	Asked       bool   // a person has to approve the call
 	Digest      string // of the call that a person has approved
+	Tainted     bool   // it sends data out, and the agent has read text from outside
 }
 
 // decidePermission decides about a call with its current arguments.
@@ -62,8 +63,7 @@ func (s State) decidePermission(c Call) permission.Verdict {
 	if c.Child != "" && namesForeign(s.Task.ForeignMembers, c.Args) { // the member that stands for the agent asks
 		return deniedOnly(s, c)
 	}
-	t := permission.Tool{Class: s.tools.specs[c.Name].Class, Command: slices.ContainsFunc(s.Task.Commands, func(k spec.Command) bool { return k.Name == c.Name })}
-	return s.permissions.Decide(permission.Call{Tool: c.Name, Args: c.Args}, t, s.AddedRules)
+	return s.permissions.Decide(permission.Call{Tool: c.Name, Args: c.Args}, permissionTool(s, c), s.AddedRules)
 }
 
 // deniedOnly allows a delegation unless a rule denies it: whoever carries it out asks.
@@ -78,7 +78,7 @@ func deniedOnly(s State, c Call) permission.Verdict {
 // applyPermissions applies the permissions to a call: it may run, ends as denied, or asks.
 func applyPermissions(s State, c Call) (State, Call) {
 	v := s.decidePermission(c)
-	c.Gate.Permit = permit{}
+	c.Gate.Permit = permit{Tainted: v.Tainted}
 	switch v.Decision {
 	case permission.Allow:
 		c.Gate.Permit.MayWriteAny = v.MayWriteAny
@@ -87,7 +87,7 @@ func applyPermissions(s State, c Call) (State, Call) {
 		}
 		return s, c
 	case permission.Ask, permission.AllowConfined:
-		raw, err := json.Marshal(spec.PermissionQuery{Why: v.Why, Confined: v.Decision == permission.AllowConfined})
+		raw, err := json.Marshal(spec.PermissionQuery{Why: v.Why, Confined: v.Decision == permission.AllowConfined, OnlyConfined: v.OnlyConfined})
 		if err == nil {
 			c.Gate.Permit.Query = string(raw) //mutant:call-to-ask-about-asks-nobody
 			return s, c
@@ -140,7 +140,7 @@ func (s State) alwaysRule(c Call) string {
 	if r == "" {
 		return ""
 	}
-	with := addRule(s, withApprovals(s, spec.PermissionRule{Text: r}))
+	with := addRule(s, withApprovals(s, spec.PermissionRule{Text: r, Tainted: c.Gate.Permit.Tainted}))
 	if with.decidePermission(c).Decision != permission.Allow {
 		return ""
 	}
@@ -178,7 +178,7 @@ func grantRule(s State, f Answered, q Park) (State, []Effect) {
 	if f.Decision != spec.Approve || f.Always != AlwaysRun || q.Rule == "" {
 		return s, nil
 	}
-	r := withApprovals(s, spec.PermissionRule{Text: q.Rule, From: "answer to " + q.Query})
+	r := withApprovals(s, spec.PermissionRule{Text: q.Rule, From: "answer to " + q.Query, Tainted: q.Tainted != nil})
 	s = addRule(s, r)
 	return s, []Effect{AllowRule{Rule: r}}
 }
@@ -187,7 +187,9 @@ func grantRule(s State, f Answered, q Park) (State, []Effect) {
 func handleRuleAllowed(s State, f RuleAllowed) (State, []Effect) { return addRule(s, f.Rule), nil }
 
 func addRule(s State, r spec.PermissionRule) State {
-	same := func(o spec.PermissionRule) bool { return o.Text == r.Text && o.Approvals >= r.Approvals }
+	same := func(o spec.PermissionRule) bool {
+		return o.Text == r.Text && o.Approvals >= r.Approvals && (o.Tainted || !r.Tainted)
+	}
 	if len(s.AddedRules) < addedRulesMax && !slices.ContainsFunc(s.AddedRules, same) {
 		s.AddedRules = append(slices.Clip(s.AddedRules), r)
 	}

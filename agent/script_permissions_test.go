@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// parsePermissions reads the permissions of the next task, line by line: `mode MODE`, `yes`, `confined`, `approvals N`, and a rule
+// parsePermissions reads the permissions of the next task, line by line: `mode MODE`, `yes`, `confined`, `approvals N`, those of parseTaintLine, and a rule
 // behind `allow`, `ask`, `deny`, `only`. `agent` and `parent` begin the permissions of the agent and of an ancestor.
 func parsePermissions(t *testing.T, d *datadriven.TestData) []spec.Permissions {
 	t.Helper()
@@ -20,6 +20,9 @@ func parsePermissions(t *testing.T, d *datadriven.TestData) []spec.Permissions {
 	for i, line := range strings.Split(d.Input, "\n") {
 		word, text, _ := strings.Cut(strings.TrimSpace(line), " ")
 		p := &list[len(list)-1]
+		if parseTaintLine(p, strings.TrimSpace(line)) {
+			continue
+		}
 		rule := spec.PermissionRule{Text: text, From: d.Cmd}
 		switch word {
 		case "none": // the task has permissions, and there are none

@@ -78,7 +78,7 @@ func (p *scriptPlayer) playLine(t *testing.T, d *datadriven.TestData) string {
 	case "repeat":
 		return scripts.Repeat(t, d, p.playLine)
 	}
-	return p.playFact(t, d, parseFact(t, d, p))
+	return p.playFact(t, d, withTaint(t, d, parseFact(t, d, p)))
 }
 
 // playFact steps the machine and checks what must hold in every script.
@@ -101,7 +101,7 @@ func (p *scriptPlayer) playFact(t *testing.T, d *datadriven.TestData, f agent.Fa
 	var b strings.Builder
 	b.WriteString(printState(after))
 	for _, fx := range stepped.Effects {
-		b.WriteString("  " + printEffect(fx) + "\n")
+		b.WriteString("  " + printEffect(fx) + printTaint(taintOf(fx)) + "\n")
 		p.noteNode(fx)
 		if call, ok := fx.(agent.CallModel); ok {
 			p.call = call
@@ -163,7 +163,7 @@ func printState(s agent.State) string {
 	for _, c := range s.Calls {
 		fmt.Fprintf(&b, " %s:%s", c.ID, c.Stage)
 	}
-	b.WriteString(printChildren(s))
+	b.WriteString(printChildren(s) + printTaint(s.Tainted))
 	return b.String() + "\n"
 }
 

@@ -80,6 +80,7 @@ type State struct {
 	Journal           Journal
 	LoopDetection     loopDetection         // the repetition that the loop detects in itself
 	Gate              hookGate              // the hooks that the loop waits for, outside of calls
+	Tainted           *spec.Taint           // the first text from outside that the agent has read; nil: none
 	Remarks           []string              // of hooks that the loop did not wait for, and about dropped calls, until the next turn boundary
 	Declared          declaration           // by a call of the newest reply
 	Goal              goalProgress          // how often a stop was sent back, and why
@@ -156,11 +157,12 @@ type Call struct {
 	Handed     *handedAnswer // a handoff: how the other agent has ended
 	// DeniedByPerson: a person said no. That directs the agent, so it is no obstacle.
 	DeniedByPerson bool
-	Tokens         int64    // the shell's count of Result; 0: not counted
-	Gate           callGate // the hooks and the person who decide about it
-	Born           int64    // Child: the clock when the child was requested
-	Tries          int      // attempts that failed transiently
-	Due            int64    // stamp of the next attempt, while Retrying
+	Tokens         int64       // the shell's count of Result; 0: not counted
+	Tainted        *spec.Taint // what its answer says about the text from outside in it
+	Gate           callGate    // the hooks and the person who decide about it
+	Born           int64       // Child: the clock when the child was requested
+	Tries          int         // attempts that failed transiently
+	Due            int64       // stamp of the next attempt, while Retrying
 }
 
 // callGate is what hooks and people have decided about a call, before it runs and after it has failed.

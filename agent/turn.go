@@ -26,7 +26,7 @@ func handleSubmitted(s State, f Submitted) (State, []Effect) {
 	s = adoptHistory(s)
 	s.tools = compileTools(s.Task, f.Task.Tools)
 	s.hooks, s.permissions, s.AddedRules = compileHooks(s.Task, s.tools), compilePermissions(s.Task), s.Task.AddedRules
-	s = restoreJournal(adoptContext(s))
+	s = markTainted(restoreJournal(adoptContext(s)), s.Task.Tainted) //mutant:task-taints-nobody
 	s.events.publish(entryEvents, event.KindAgentStarted, event.AgentStarted{Name: s.Task.Name, Parent: s.Task.Parent, Model: s.Task.Model.Name, Goal: s.Task.Goal,
 		Tools: len(s.Task.Tools), MaxTurn: s.Task.Limits.Turns, Recalled: s.Recalled})
 	s = s.appendMessage(firstMessage(f.Task))
@@ -378,6 +378,9 @@ func finishAgent(s State, o spec.Outcome) (State, []Effect) {
 	o.Text, o.Detail = clip.Text(o.Text, answerBytesMax), clip.Text(o.Detail, detailBytesMax)
 	if o.Reason != spec.Completed && o.Journal == "" { // one that handed off has that of the other agent
 		o.Journal = s.Journal.fullText()
+	}
+	if o.Tainted == nil {
+		o.Tainted = s.Tainted
 	}
 	s.Phase, s.Suspended, s.Outcome = Done, suspension{}, o
 	s.events.publish(stopEvents, event.KindAgentFinished, event.AgentFinished{Name: s.Task.Name, Reason: o.Reason, Partial: o.Partial, Detail: o.Detail,

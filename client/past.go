@@ -11,6 +11,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -41,6 +42,8 @@ type RecallRequest struct {
 	Part     int              `json:"part"`
 	Messages []model.Message  `json:"messages"`
 	Fold     *history.Summary `json:"fold,omitempty"`
+	// Tainted is the text from outside that the agent of the history had read; nil: none.
+	Tainted *spec.Taint `json:"tainted,omitempty"`
 }
 
 // History identifies the history that was sent with RecallRequest.
@@ -81,7 +84,7 @@ func (c *Client) Recall(ctx context.Context, run string, past history.Transcript
 	h := History{Parts: len(parts)}
 	for _, p := range parts {
 		h.Past = p.Past
-		err := c.askNode(ctx, "recall", RecallRequest{RunID: run, Past: p.Past, Part: p.Part, Messages: p.Messages, Fold: p.Fold}, nil)
+		err := c.askNode(ctx, "recall", RecallRequest{RunID: run, Past: p.Past, Part: p.Part, Messages: p.Messages, Fold: p.Fold, Tainted: p.Tainted}, nil)
 		if refused := (*Error)(nil); errors.As(err, &refused) && refused.Code == CodeConflict {
 			break
 		}

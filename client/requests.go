@@ -49,6 +49,11 @@ type RunRequest struct {
 	AskTools        []string `json:"ask_tools,omitempty"`       // rules for calls that a person decides about
 	PermissionMode  string   `json:"permission_mode,omitempty"` // default, acceptEdits, plan, dontAsk, bypassPermissions
 	Approvals       int      `json:"approvals,omitempty"`       // how many different people must approve a call that is asked about: 1 or 2; 0: what the settings say
+	// Taint says what holds for calls that send data out once an agent has read text from outside: ask, deny or off; "": what
+	// the settings say. TaintFiles: files of the directory are such text. Outside: the prompt is.
+	Taint      string `json:"taint,omitempty"`
+	TaintFiles bool   `json:"taint_files,omitempty"`
+	Outside    bool   `json:"outside,omitempty"`
 	// QuestionTimeout is how long a question may be open before it counts as denied; 0: as long as the run may be parked.
 	QuestionTimeout int64 `json:"question_timeout_ms,omitempty"`
 	Unattended      bool  `json:"unattended,omitempty"`      // nobody may be asked, as permission_mode dontAsk says, too

@@ -117,6 +117,9 @@ type ToolSpec struct {
 	// Poll marks a tool that is made to be called repeatedly: loop detection ignores it. The
 	// operator sets it.
 	Poll bool `msgpack:"p,omitempty" json:"poll,omitempty"`
+	// Data is what the tool does with data, as the operator or the program states it: words of outside, private and sends,
+	// with commas, or none. "": nothing is stated, and its kind decides (docs/taint.md).
+	Data string `msgpack:"u,omitempty" json:"data,omitempty"`
 }
 
 // Request is one attempt to get one reply.

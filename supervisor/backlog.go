@@ -58,6 +58,7 @@ type backlogTask struct {
 	state       taskState
 	holder      spec.ID // has claimed it, or has done it
 	result      string
+	tainted     *spec.Taint // what who wrote its texts had read
 }
 
 func taskID(i int) string { return "t" + strconv.Itoa(i+1) }
@@ -121,7 +122,7 @@ func handleBacklog(s State, from spec.ID, f agent.Backlog) (State, []Effect) {
 		return s, nil
 	}
 	s, text, why := stepBacklog(s, m, f)
-	return s, []Effect{Tell{To: from, Fact: agent.Returned{Call: f.Call, Error: why != "", Text: text + why}}}
+	return s, []Effect{Tell{To: from, Fact: agent.Returned{Call: f.Call, Error: why != "", Text: text + why, Tainted: backlogTaint(s, m, f)}}}
 }
 
 // stepBacklog returns the answer to a call, or why it changed nothing.
@@ -152,7 +153,7 @@ func stepBacklog(s State, m Member, f agent.Backlog) (next State, text, why stri
 	case "claim":
 		return claimTask(s, m, i)
 	case "done":
-		return endTask(s, m, i, f.Text)
+		return endTask(s, m, i, f)
 	case "return":
 		return returnTask(s, m, i, f.Text)
 	}
@@ -170,7 +171,7 @@ func postByAgent(s State, m Member, f agent.Backlog) (next State, text, why stri
 			return s, "", why
 		}
 		i = len(s.backlog.tasks)
-		s = addTask(s, backlogTask{title: f.Title, text: f.Text, poster: m.ID, cause: f.Call})
+		s = addTask(s, backlogTask{title: f.Title, text: f.Text, poster: m.ID, cause: f.Call, tainted: f.Tainted})
 	}
 	return s, fmt.Sprintf("posted as %s", taskID(i)), ""
 }
@@ -216,7 +217,7 @@ func claimTask(s State, m Member, i int) (next State, text, why string) {
 }
 
 // endTask records that a member has done a task that it has claimed.
-func endTask(s State, m Member, i int, result string) (next State, text, why string) {
+func endTask(s State, m Member, i int, f agent.Backlog) (next State, text, why string) {
 	t := s.backlog.tasks[i]
 	switch {
 	case t.state == taskDone && t.holder == m.ID:
@@ -224,7 +225,7 @@ func endTask(s State, m Member, i int, result string) (next State, text, why str
 	case t.state != taskClaimed || t.holder != m.ID: //mutant:done-without-a-claim
 		return s, "", fmt.Sprintf("not recorded, because you do not have the task: %s", describeState(s, i))
 	}
-	t.state, t.result = taskDone, result
+	t.state, t.result, t.tainted = taskDone, f.Text, cmp.Or(f.Tainted, t.tainted)
 	s.backlog = s.backlog.put(i, t)
 	return publishTask(s, event.KindBacklogDone, i, ""), taskID(i) + " is done: " + countTasks(s), ""
 }

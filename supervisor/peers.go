@@ -43,7 +43,7 @@ func deliverMessage(s State, from spec.ID, f agent.Send) (State, []Effect) {
 		return s, answer(true, "not sent: %s", why) //mutant:message-not-answered
 	}
 	s.Messages++
-	return s, append([]Effect{Tell{To: to.ID, Fact: agent.Messaged{From: from, Name: m.Name, Text: f.Text}}},
+	return s, append([]Effect{Tell{To: to.ID, Fact: agent.Messaged{From: from, Name: m.Name, Text: f.Text, Tainted: f.Tainted}}},
 		answer(false, "sent to %s (%s), which reads it before its next turn", to.ID, to.Name)...)
 }
 
@@ -67,12 +67,12 @@ func childReport(m Member) agent.Fact {
 	if !m.Background {
 		return r
 	}
-	return agent.Messaged{From: m.ID, Name: m.Name, Call: m.Call, Text: r.Text, Error: r.Error, WorkedMS: r.WorkedMS}
+	return agent.Messaged{From: m.ID, Name: m.Name, Call: m.Call, Text: r.Text, Error: r.Error, WorkedMS: r.WorkedMS, Tainted: r.Tainted}
 }
 
 // childAnswer is a child's result as its parent reads it. A partial result says so.
 func childAnswer(m Member) agent.Returned {
-	r := agent.Returned{Call: m.Call, Text: m.Outcome.Text, WorkedMS: m.WorkedMS}
+	r := agent.Returned{Call: m.Call, Text: m.Outcome.Text, WorkedMS: m.WorkedMS, Tainted: m.Outcome.Tainted}
 	if m.Handoffs > 0 {
 		r.Outcome = &m.Outcome
 	}

@@ -49,7 +49,9 @@ const addedRulesMax = 256
 // allowRule records a rule that a person has added in an answer to an agent, and passes it on to all others.
 func allowRule(s State, from spec.ID, f agent.AllowRule) (State, []Effect) {
 	if _, ok := s.Member(from); !ok || s.Phase != Live || len(s.AddedRules) >= addedRulesMax ||
-		slices.ContainsFunc(s.AddedRules, func(r spec.PermissionRule) bool { return r.Text == f.Rule.Text && r.Approvals >= f.Rule.Approvals }) {
+		slices.ContainsFunc(s.AddedRules, func(r spec.PermissionRule) bool {
+			return r.Text == f.Rule.Text && r.Approvals >= f.Rule.Approvals && (r.Tainted || !f.Rule.Tainted)
+		}) {
 		return s, nil
 	}
 	s.AddedRules = append(slices.Clip(s.AddedRules), f.Rule)

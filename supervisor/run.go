@@ -58,6 +58,8 @@ type Definition struct {
 	// ChargeNano is what is held and then booked for the work of that other agent, in billionths of a US dollar; 0: nothing, so
 	// that its cost is unknown.
 	ChargeNano int64 `msgpack:"ch,omitempty" json:"charge_nano,omitempty"`
+	// Tainted: its prompt lists notes that were written after text from outside was read.
+	Tainted *spec.Taint `msgpack:"ta,omitempty" json:"tainted,omitempty"`
 }
 
 // Defaults of Limits.
@@ -120,6 +122,8 @@ type Opened struct {
 	// Permissions are those of all agents. A run that was begun by an earlier release has none: its hooks
 	// decide about calls.
 	Permissions *spec.Permissions `msgpack:"pe,omitempty" json:"permissions,omitempty"`
+	// Tainted: the task is text from outside; nil: it is the user's own.
+	Tainted *spec.Taint `msgpack:"ta,omitempty" json:"tainted,omitempty"`
 	// Hashes are the versions of the node's configuration when the run began: its
 	// tools, its operator's hooks, the policy (package agent, drift.go).
 	Hashes map[string]string `msgpack:"h,omitempty" json:"hashes,omitempty"`

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// parsePermit reads a line `permit NAME mode MODE` or `permit NAME allow|ask|deny RULE` of a run: NAME is an agent that
+// parsePermit reads a line `permit NAME mode MODE`, `permit NAME taint MODE` or `permit NAME allow|ask|deny RULE` of a run: NAME is an agent that
 // a line above defines, or `run`.
 func parsePermit(t *testing.T, o *supervisor.Opened, line string) {
 	t.Helper()
@@ -38,6 +38,8 @@ func parsePermit(t *testing.T, o *supervisor.Opened, line string) {
 		p.Ask = append(p.Ask, rule)
 	case "deny":
 		p.Deny = append(p.Deny, rule)
+	case "taint":
+		p.Taint = text
 	case "nothing":
 	default:
 		t.Fatalf("%q", line)

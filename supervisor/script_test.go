@@ -65,7 +65,7 @@ func (p *scriptPlayer) playLine(t *testing.T, d *datadriven.TestData) string {
 	case "repeat":
 		return scripts.Repeat(t, d, p.playLine)
 	}
-	e := supervisor.Input{At: p.at, From: spec.ID(argValue(t, d, "from")), Damaged: d.Cmd == "report-log" && d.HasArg("damaged"), Fact: parseFact(t, d)}
+	e := supervisor.Input{At: p.at, From: spec.ID(argValue(t, d, "from")), Damaged: d.Cmd == "report-log" && d.HasArg("damaged"), Fact: withTaint(t, d, parseFact(t, d))}
 	return p.stepEvent(t, e)
 }
 
@@ -137,7 +137,7 @@ func printState(s supervisor.State) string {
 func printEffect(fx supervisor.Effect) string {
 	switch e := fx.(type) {
 	case supervisor.Tell:
-		return fmt.Sprintf("tell %s %s", e.To, printTold(e.Fact))
+		return fmt.Sprintf("tell %s %s%s", e.To, printTold(e.Fact), printTaint(e.Fact))
 	case supervisor.Publish:
 		return "publish"
 	case supervisor.Arm:

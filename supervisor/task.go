@@ -30,6 +30,7 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 		Limits: tighterLimits(def.Limits, o.Agent), LoopOptions: o.mergeLoopOptions(m.Depth, def), Memory: def.Memory, Source: def.Source, Hashes: o.configVersions(def), Media: o.mediaAt(m.Depth),
 	}
 	t.LoopOptions.Unattended = t.LoopOptions.Unattended || m.unattended
+	t.Private, t.Tainted = readsPrivateData(o), cmp.Or(o.Tainted, def.Tainted)
 	t.PolicyFacts = o.PolicyForm >= PolicyFormVersioned
 	if def.Model != nil {
 		t.Model = *def.Model

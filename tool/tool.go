@@ -33,6 +33,7 @@ type Call struct {
 	// last value of a name counts. See spec.MetricsMax for the limits. It is never nil inside a Tool.
 	Metric      func(name string, value float64)
 	Args        []byte         // JSON that fits the schema
+	Tainted     bool           // the agent has read text from outside
 	MayWriteAny bool           // a person, or a rule of one, allows this call: it may write any file of the directory
 	Progress    func(Progress) // never nil inside a Tool; one call at a time; a watcher may miss some
 	// Changed records what the call changed; see ReportChanges.
@@ -71,6 +72,8 @@ type Result struct {
 	// Set.Call sets them.
 	Metrics     spec.Metrics
 	MetricsLost int
+	// Tainted: Text comes from an agent of an earlier run that had read text from outside.
+	Tainted bool
 
 	// size is how long Text was before the middle of it was lost; 0: it is all there.
 	size int64

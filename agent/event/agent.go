@@ -27,6 +27,12 @@ type AgentHandedOff struct {
 	Name string  `json:"name"` // of its definition
 }
 
+// AgentTainted is agent.tainted: the agent has read text from outside for the first time. From now on its calls that send
+// data out need an approval of their own (docs/taint.md).
+type AgentTainted struct {
+	spec.Taint
+}
+
 // AgentWaiting is agent.waiting: the agent has claimed completion and waits for
 // its background children.
 type AgentWaiting struct {

@@ -42,6 +42,9 @@ func WithoutContent(data any) any {
 	case AgentSaid:
 		d.Text = ""
 		return d
+	case AgentTainted:
+		d.Tool = toolName(d.Tool)
+		return d
 	case ToolCall:
 		d.Tool, d.Args, d.Text = toolName(d.Tool), "", ""
 		return d

@@ -25,6 +25,7 @@ const (
 	KindAgentRestarted         Kind = "agent.restarted"
 	KindAgentSpawned           Kind = "agent.spawned"
 	KindAgentStarted           Kind = "agent.started"
+	KindAgentTainted           Kind = "agent.tainted"
 	KindAgentWaiting           Kind = "agent.waiting"
 	KindCheckpointResumeUnsafe Kind = "checkpoint.resume_unsafe"
 	KindQueryAnswered          Kind = "query.answered"
@@ -151,6 +152,7 @@ var runKinds = map[Kind]any{
 	KindAgentRestarted:         AgentResumed{},
 	KindAgentSpawned:           AgentSpawned{},
 	KindAgentStarted:           AgentStarted{},
+	KindAgentTainted:           AgentTainted{},
 	KindAgentWaiting:           AgentWaiting{},
 	KindCheckpointResumeUnsafe: ResumeUnsafe{},
 	KindQueryAnswered:          QueryAnswered{},

@@ -34,6 +34,8 @@ type Transcript struct {
 	// Journal is the run journal, for people: an agent that recalls the history
 	// rebuilds its journal from the calls that edited it.
 	Journal string `json:"journal,omitempty"`
+	// Tainted is the text from outside that the agent had read; nil: none.
+	Tainted *spec.Taint `json:"tainted,omitempty"`
 }
 
 // Summary replaces the first Upto messages of a transcript in prompts.

@@ -33,6 +33,11 @@ type Permissions struct {
 	UserEnv bool `msgpack:"u,omitempty" json:"user_env,omitempty"`
 	// Approvals is how many different people must approve a call that is asked about, 1 or 2; 0: one.
 	Approvals int `msgpack:"v,omitempty" json:"approvals,omitempty"`
+	// Taint says what holds for calls that send data out, once the agent has read text from outside: off, ask or deny. "": as
+	// off, and what the agent reads is not noted, as in runs of earlier releases.
+	Taint string `msgpack:"t,omitempty" json:"taint,omitempty"`
+	// TaintFiles: files of the directory, and what commands print, are text from outside.
+	TaintFiles bool `msgpack:"tf,omitempty" json:"taint_files,omitempty"`
 }
 
 // PermissionRule is one rule, such as shell(git log:*), in troupe's names of tools.
@@ -43,17 +48,25 @@ type PermissionRule struct {
 	Confined bool `json:"confined,omitempty"`
 	// Approvals is how many different people have added the rule while the run worked; 0: one.
 	Approvals int `json:"approvals,omitempty"`
+	// Tainted: a rule that allows also holds for calls that send data out, once the agent has read text from outside.
+	Tainted bool `json:"tainted,omitempty"`
 }
 
+// taintedMark ends the third part of a rule that is Tainted.
+const taintedMark = "t"
+
 // MarshalBinary is the form of a rule in an entry: one element, because a run has many. The third part is there if the
-// rule is confined, or if several people have added it.
+// rule is confined, if several people have added it, or if it is Tainted.
 func (r PermissionRule) MarshalBinary() ([]byte, error) {
-	text := r.Text + ruleSeparator + r.From
-	switch {
-	case r.Approvals > 1:
-		text += ruleSeparator + strconv.Itoa(r.Approvals)
-	case r.Confined:
-		text += ruleSeparator
+	text, third := r.Text+ruleSeparator+r.From, ""
+	if r.Approvals > 1 {
+		third = strconv.Itoa(r.Approvals)
+	}
+	if r.Tainted {
+		third += taintedMark
+	}
+	if third != "" || r.Confined {
+		text += ruleSeparator + third
 	}
 	return []byte(text), nil
 }
@@ -63,6 +76,7 @@ func (r *PermissionRule) UnmarshalBinary(data []byte) error {
 	text, rest, _ := strings.Cut(string(data), ruleSeparator)
 	from, people, third := strings.Cut(rest, ruleSeparator)
 	*r = PermissionRule{Text: text, From: from, Confined: third && people == ""}
+	people, r.Tainted = strings.CutSuffix(people, taintedMark)
 	if people != "" {
 		n, err := strconv.Atoi(people)
 		if err != nil {
@@ -110,6 +124,8 @@ type PermissionQuery struct {
 	Why string `json:"why"` // a person is asked
 	// Confined: nobody need be asked if the node's sandbox confines the call.
 	Confined bool `json:"confined,omitempty"`
+	// OnlyConfined: elsewhere it is denied.
+	OnlyConfined bool `json:"only_confined,omitempty"`
 }
 
 // PermissionMode decides about calls that no rule fits.
@@ -160,15 +176,18 @@ func (p Permissions) Merge(own *Permissions) Permissions {
 		p.Mode = own.Mode.Stricter(p.Mode)
 	}
 	p.Yes, p.ShellForChildren, p.NoUserNotes, p.UserEnv = p.Yes || own.Yes, p.ShellForChildren || own.ShellForChildren, p.NoUserNotes || own.NoUserNotes, p.UserEnv || own.UserEnv
-	p.Approvals = max(p.Approvals, own.Approvals)
+	p.Approvals, p.Taint, p.TaintFiles = max(p.Approvals, own.Approvals), StricterTaint(p.Taint, own.Taint), p.TaintFiles || own.TaintFiles
 	return p
 }
 
 // Equal reports whether two permissions decide alike, wherever their rules were written.
 func (p Permissions) Equal(o Permissions) bool {
 	same := func(a, b []PermissionRule) bool {
-		return slices.EqualFunc(a, b, func(x, y PermissionRule) bool { return x.Text == y.Text && x.Confined == y.Confined })
+		return slices.EqualFunc(a, b, func(x, y PermissionRule) bool {
+			return x.Text == y.Text && x.Confined == y.Confined && x.Tainted == y.Tainted
+		})
 	}
 	return p.Mode == o.Mode && p.Confined == o.Confined && p.Yes == o.Yes && p.ShellForChildren == o.ShellForChildren && p.NoUserNotes == o.NoUserNotes && p.UserEnv == o.UserEnv && p.Approvals == o.Approvals &&
+		p.Taint == o.Taint && p.TaintFiles == o.TaintFiles &&
 		same(p.Allow, o.Allow) && same(p.Ask, o.Ask) && same(p.Deny, o.Deny) && slices.EqualFunc(p.Limits(), o.Limits(), same)
 }

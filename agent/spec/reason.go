@@ -81,4 +81,6 @@ type Outcome struct {
 	Detail  string `msgpack:"d,omitempty" json:"detail,omitempty"`
 	// Journal is the agent's run journal, for an agent or a person that takes over the unfinished work.
 	Journal string `msgpack:"j,omitempty" json:"journal,omitempty"`
+	// Tainted is the text from outside that the agent had read; nil: none.
+	Tainted *Taint `msgpack:"ta,omitempty" json:"tainted,omitempty"`
 }

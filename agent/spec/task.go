@@ -63,6 +63,10 @@ type Task struct {
 	// Permissions are the agent's own and those of its ancestors; the strictest counts. nil: the task
 	// comes from an earlier release, in which hooks decided about calls.
 	Permissions []Permissions `msgpack:"pe,omitempty"`
+	// Private: a tool of the run reads private data.
+	Private bool `msgpack:"pv,omitempty"`
+	// Tainted is what the agent has read of text from outside when it begins: its parent has, or the task is such a text.
+	Tainted *Taint `msgpack:"tt,omitempty"`
 	// AddedRules are rules that people have added in the run so far.
 	AddedRules []PermissionRule `msgpack:"pg,omitempty"`
 	Forbidden  []string         `msgpack:"f,omitempty"` // tools of the run that this agent may not use

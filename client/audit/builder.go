@@ -123,7 +123,7 @@ func (r *callRecord) endCall(e client.Event, d event.ToolCall) {
 
 // permissionAuthors are the authors of decisions of the permissions, by the words of their events.
 var permissionAuthors = map[string]string{permission.ByRule: ByRule, permission.ByMode: ByMode, permission.ByYes: ByYes,
-	permission.ByGrants: ByTool, permission.ByDefault: ByTool, permission.ByNobody: ByTool}
+	permission.ByGrants: ByTool, permission.ByDefault: ByTool, permission.ByNobody: ByTool, permission.ByTaint: ByTool}
 
 func (b *builder) addDecision(e client.Event, d event.ToolDecided) {
 	c := &b.call(e, d.Call, d.Tool).call
@@ -234,6 +234,9 @@ func (b *builder) addChange(e client.Event) {
 		d := client.DataOf[event.Result](e)
 		b.audit.Ended = true
 		b.addEntry(e, Entry{Kind: KindRun, Text: "ended: " + showText(string(d.Reason))})
+	case event.KindAgentTainted:
+		d := client.DataOf[event.AgentTainted](e)
+		b.addEntry(e, Entry{Kind: KindTaint, Text: showText(permission.DescribeTaint(&d.Taint))})
 	case event.KindGuardrailTriggered:
 		b.addFinding(e, client.DataOf[event.GuardrailFired](e))
 	case event.KindPolicyApplied:

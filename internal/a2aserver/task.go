@@ -85,7 +85,7 @@ func (x *exchange) newRun(r *http.Request, raw json.RawMessage) (sendParams, cli
 			return p, run, refusal(codeContentType, "a part of the message is a file; only texts and data are passed on")
 		}
 	}
-	run.Prompt, run.Agent = strings.Join(texts, "\n\n"), x.agent.Name
+	run.Prompt, run.Agent, run.Outside = strings.Join(texts, "\n\n"), x.agent.Name, true
 	run.RunID, run.Caller = cmp.Or(run.RunID, client.NewID()), cmp.Or(run.Caller, callerName)
 	run.Conversation, run.Trace = cmp.Or(p.Message.ContextID, run.Conversation), cmp.Or(run.Trace, r.Header.Get(client.TraceHeader))
 	run.DisallowedTools = append(slices.Clone(run.DisallowedTools), noForeignCalls)

@@ -47,6 +47,8 @@ type Note struct {
 	Content     string    `json:"content"`
 	Run         string    `json:"run"` // that wrote it
 	Written     time.Time `json:"written"`
+	// Tainted: its author had read text from outside.
+	Tainted bool `json:"tainted,omitempty"`
 }
 
 var noteNamePattern = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)

@@ -2,6 +2,7 @@ package agentmemory
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -45,17 +46,18 @@ type deleteArgs struct {
 func NewTool(name string, s Store, mask func(string) string) (tool.Tool, error) {
 	switch name {
 	case ReadTool:
-		return tool.New(ReadTool, "Read a note of your memory.", model.Read, func(_ context.Context, in readArgs, _ tool.Call) (string, error) {
+		inner, err := tool.New(ReadTool, "Read a note of your memory.", model.Read, func(_ context.Context, in readArgs, _ tool.Call) (string, error) {
 			if in.Name == "" {
 				return s.listText()
 			}
 			return s.noteText(in.Name)
 		})
+		return readTool{inner, s}, err
 	case WriteTool:
 		return tool.New(WriteTool, "Save a note in your memory, for later runs: what was decided or learned and cannot be read from files. "+
 			"A note of the same name is replaced. Save no secrets.", model.Idempotent,
 			func(_ context.Context, in writeArgs, c tool.Call) (string, error) {
-				return s.writeNote(in, c.Run, mask)
+				return s.writeNote(in, c, mask)
 			})
 	case DeleteTool:
 		return tool.New(DeleteTool, "Delete a note of your memory that is wrong or no longer needed.", model.Idempotent,
@@ -70,6 +72,27 @@ func NewTool(name string, s Store, mask func(string) string) (tool.Tool, error) 
 			})
 	}
 	return nil, fmt.Errorf("%w: there is no tool %s", ErrStore, name)
+}
+
+// readTool reads notes, and says of a result whether an author of what it shows had read text from outside.
+type readTool struct {
+	tool.Tool
+	store Store
+}
+
+// Call reads a note, or lists all.
+func (t readTool) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
+	r, err := t.Tool.Call(ctx, c)
+	if err != nil || r.Error {
+		return r, err
+	}
+	var in readArgs
+	notes, _, listErr := t.store.Notes()
+	if err := errors.Join(json.Unmarshal(c.Args, &in), listErr); err != nil {
+		return tool.Result{}, fmt.Errorf("agentmemory: %w", err)
+	}
+	r.Tainted = slices.ContainsFunc(notes, func(n Note) bool { return n.Tainted && (in.Name == "" || in.Name == n.Name) })
+	return r, nil
 }
 
 // listText lists the notes for a model.
@@ -120,9 +143,9 @@ func (s Store) noSuchNote(name string) error {
 }
 
 // writeNote saves what a model wrote.
-func (s Store) writeNote(in writeArgs, run string, mask func(string) string) (string, error) {
+func (s Store) writeNote(in writeArgs, c tool.Call, mask func(string) string) (string, error) {
 	n := Note{Name: in.Name, Description: strings.Join(strings.Fields(in.Description), " "),
-		Content: strings.TrimSpace(strings.ReplaceAll(in.Content, "\r\n", "\n")), Run: run, Written: time.Now().UTC().Truncate(time.Second)}
+		Content: strings.TrimSpace(strings.ReplaceAll(in.Content, "\r\n", "\n")), Run: c.Run, Written: time.Now().UTC().Truncate(time.Second), Tainted: c.Tainted}
 	if slices.ContainsFunc([]string{n.Name, n.Description, n.Content}, func(text string) bool { return mask(text) != text }) {
 		return "", fmt.Errorf("%w: %s was not saved; write where the secret is kept instead of the secret", ErrSecret, n.Name)
 	}

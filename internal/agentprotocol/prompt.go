@@ -161,7 +161,7 @@ func problemOf(err error) *problem {
 func (p *promptRun) start(e envelope, agent, trace string) (a client.RunAccepted, err error) {
 	c, r := p.host.cfg.Client, e.Run
 	r.RunID, r.Prompt, r.Agent = p.id, e.Prompt, agent
-	r.Caller, r.Trace = cmp.Or(r.Caller, callerName), cmp.Or(r.Trace, trace)
+	r.Caller, r.Trace, r.Outside = cmp.Or(r.Caller, callerName), cmp.Or(r.Trace, trace), true
 	r.DisallowedTools = append(slices.Clone(r.DisallowedTools), noForeignCalls)
 	for _, f := range e.Attachments {
 		file, err := c.Attach(p.ctx, p.id, f.Name, f.Type, f.Data)

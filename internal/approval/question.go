@@ -41,6 +41,8 @@ func PrepareWithProtections(ctx context.Context, c hook.Call, missing func(conte
 		switch {
 		case lacks == "" && q.Confined:
 			return spec.HookAnswer{}, nil
+		case lacks != "" && q.OnlyConfined:
+			return spec.HookAnswer{Decision: spec.HookDeny, Text: why + "; this system does not enforce: " + lacks}, nil
 		case len(c.Data.Args) > QuestionBytesMax:
 			return spec.HookAnswer{Decision: spec.HookDeny, Text: fmt.Sprintf("a person must agree to it, and it is too long to be shown: %d bytes, at most %d", len(c.Data.Args), QuestionBytesMax)}, nil
 		case lacks != "":

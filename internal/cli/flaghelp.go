@@ -23,7 +23,7 @@ type flagGroup struct {
 var flagGroups = []flagGroup{
 	{"Task", []string{"agent", "attach", "dir", "model", "yes", "max-budget-usd", "timeout", "detach", "resume"}},
 	{"Agents and tools", []string{"agents", "mcp-config", "no-agents-md", "effort", "fallback", "temperature", "priority"}},
-	{"Permissions", []string{"permission-mode", "allowed-tools", "disallowed-tools", "ask-tools", "approvals", "guardrails", "policy", "unattended", "question-timeout", "park-timeout"}},
+	{"Permissions", []string{"permission-mode", "allowed-tools", "disallowed-tools", "ask-tools", "approvals", "taint", "taint-files", "outside", "guardrails", "policy", "unattended", "question-timeout", "park-timeout"}},
 	{"What the answer must be", []string{"json-schema", "require-tool", "criteria", "constraints", "fail-if", "use-tokens"}},
 	{"History", []string{"conversation", "history", "fork", "instead", "layer", "run-id", "record", "replay"}},
 	{"Schedule", []string{"at", "every", "zone", "missed", "overlap", "on"}},

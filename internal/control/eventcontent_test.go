@@ -13,7 +13,7 @@ import (
 // namesInEvents are the fields of events without texts: names, ids, reasons and sums, and with their kinds those whose
 // names could mean a text, too. A new field of an event is either one of them or left out by event.WithoutContent.
 var namesInEvents = strings.Fields(`
-	activation after agent always approved_by budget.changed:rule budget.changed:why budget.denied:rule
+	activation after agent agent.tainted:tool always approved_by budget.changed:rule budget.changed:why budget.denied:rule
 	budget.denied:why budget.exhausted:rule budget.exhausted:why budget.overrun:rule budget.overrun:why
 	budget.reserved:rule budget.reserved:why budget.settled:rule budget.settled:why by call child children class code
 	conversation_id decision differs due ended error.raised:error gate.paused:why guardrail.escalated:tool
@@ -22,7 +22,7 @@ var namesInEvents = strings.Fields(`
 	message.agent:from model model.fallback:from model.finished:error model.retry:error name node of other owner
 	parent path phase point pool posted_by purpose query reason ref root run run.finished:text run.reconciled:why
 	run.removed:why run_id schedule.missed:why schedule_id sections severity shard.readable:why shard.released:why
-	shard.taken:why shard.unreadable:why skill stage state stop stop.allowed:rule stop.proposed:rule stop.vetoed:rule
+	shard.taken:why shard.unreadable:why skill source stage state stop stop.allowed:rule stop.proposed:rule stop.vetoed:rule
 	stop_reason subtype task tier to tool.approved:from tool.approved:tool tool.denied:from tool.denied:tool
 	tool.progress:tool tool.retry:tool tools_added tools_removed trace transition turn.finished:rule turn.started:rule
 	type warning.raised:what whose

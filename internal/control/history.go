@@ -123,7 +123,7 @@ func (c *opener) storeHistoryPart(ctx context.Context, r client.RecallRequest) (
 	if err := c.checkUnopened(ctx, r.RunID); err != nil {
 		return nil, err
 	}
-	return struct{}{}, c.appendPart(ctx, mailbox.At(r.RunID, string(spec.Root)), agent.Recalled{Messages: r.Messages, Past: r.Past, Part: r.Part, Fold: r.Fold})
+	return struct{}{}, c.appendPart(ctx, mailbox.At(r.RunID, string(spec.Root)), agent.Recalled{Messages: r.Messages, Past: r.Past, Part: r.Part, Fold: r.Fold, Tainted: r.Tainted})
 }
 
 // checkUnopened refuses requests that may only come before a run exists.
@@ -233,7 +233,7 @@ func (c *opener) checkSentHistory(ctx context.Context, r client.RunRequest, root
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("the request names %d parts of the history %.80q, and %d parts of %q have arrived", r.History.Parts, r.History.Past, got.Parts, got.Past),
 			Hint: "send all parts with `recall`, in order from 0, before `run`"}
 	}
-	past := history.Transcript{Form: history.Form, Messages: got.Messages, Fold: got.Fold}
+	past := history.Transcript{Form: history.Form, Messages: got.Messages, Fold: got.Fold, Tainted: got.Tainted}
 	if err := past.Check(); err != nil {
 		return nil, badHistory("the history", err)
 	}

@@ -194,7 +194,7 @@ func (c *Control) openScheduled(ctx context.Context, s *schedule.State, run, tex
 	if r == nil {
 		return &client.Error{Code: client.CodeBad, Text: "the request of the schedule does not decode"}, nil
 	}
-	r.RunID, r.Prompt = run, r.Prompt+text
+	r.RunID, r.Prompt, r.Outside = run, r.Prompt+text, r.Outside || text != ""
 	_, err = c.callRecovered(ctx, "schedule", func(ctx context.Context, _ []byte) (any, error) { return c.runs.openRun(ctx, *r) }, nil)
 	if err == nil || isGone(err) { // it was opened before, and deleted since
 		return nil, nil

@@ -104,7 +104,7 @@ type runArguments struct {
 }
 
 func (a runArguments) request() client.RunRequest {
-	r := client.RunRequest{RunID: a.RunID, Prompt: a.Prompt, Agent: a.Agent, Dir: a.Dir, Model: a.Model, MaxTokens: a.MaxTokens, MaxBudgetUSD: a.MaxBudgetUSD}
+	r := client.RunRequest{RunID: a.RunID, Prompt: a.Prompt, Agent: a.Agent, Dir: a.Dir, Model: a.Model, MaxTokens: a.MaxTokens, MaxBudgetUSD: a.MaxBudgetUSD, Outside: true}
 	if r.RunID == "" {
 		r.RunID = client.NewID()
 	}
@@ -179,7 +179,7 @@ func (v verbs) agentTool(name string) mcp.ToolHandlerFor[taskArguments, any] {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer v.onLeave(cancel)()
-		asked := client.RunRequest{RunID: client.NewID(), Prompt: in.Task, Agent: name, Dir: in.Dir}
+		asked := client.RunRequest{RunID: client.NewID(), Prompt: in.Task, Agent: name, Dir: in.Dir, Outside: true}
 		accepted, err := v.client.Run(context.WithoutCancel(ctx), asked) // a run that was accepted must be known
 		if err != nil && !client.IsRefused(err) {
 			v.abandon(asked.RunID) // a node may have accepted it

@@ -33,6 +33,10 @@ type Verdict struct {
 	// MayWriteAny: a rule, a mode or --yes allows the call to write any file of the directory, also one that
 	// troupe did not make.
 	MayWriteAny bool
+	// OnlyConfined: where no sandbox confines the call, it is denied.
+	OnlyConfined bool
+	// Tainted: the call sends data out, and the agent has read text from outside.
+	Tainted bool
 }
 
 // Authors of verdicts, as events name them.
@@ -49,6 +53,9 @@ const (
 type Tool struct {
 	Class   model.Class
 	Command bool // a command that the user's own agent file defines, or a function of the program
+	Data    Data
+	// Tainted says which text from outside the agent has read, in a run that reads private data; "": none.
+	Tainted string
 }
 
 // Set is the permissions of an agent, compiled: its own, and those of its ancestors, of which the
@@ -73,6 +80,9 @@ func Compile(list []spec.Permissions, workspace string, writable []string) *Set 
 	s := &Set{workspace: workspace, writable: writable}
 	for _, p := range list {
 		c := agentRules{Permissions: p}
+		if _, err := ParseTaint(p.Taint); err != nil {
+			s.broken = "taint: " + err.Error()
+		}
 		if !slices.Contains(spec.PermissionModes, p.Mode) && p.Mode != "" {
 			s.broken = "there is no permission mode " + string(p.Mode)
 		}
@@ -111,9 +121,11 @@ func (s *Set) Decide(c Call, t Tool, added []spec.PermissionRule) Verdict {
 	strictest := Verdict{Decision: -1}
 	for _, p := range s.list {
 		if v := p.decide(c, t, s.writable, added); v.Decision > strictest.Decision { //mutant:last-permissions-decide
+			v.OnlyConfined, v.Tainted = v.OnlyConfined || strictest.OnlyConfined, v.Tainted || strictest.Tainted
 			strictest = v
 		} else if v.Decision == strictest.Decision {
-			strictest.MayWriteAny = strictest.MayWriteAny && v.MayWriteAny
+			strictest.MayWriteAny, strictest.OnlyConfined = strictest.MayWriteAny && v.MayWriteAny, strictest.OnlyConfined || v.OnlyConfined
+			strictest.Tainted = strictest.Tainted || v.Tainted
 		}
 	}
 	return strictest
@@ -151,7 +163,7 @@ func (p agentRules) decide(c Call, t Tool, writable []string, added []spec.Permi
 	case p.Mode == spec.ModePlan && changes(c, t): //mutant:plan-changes-something
 		return Verdict{Decision: Deny, By: ByMode, Why: "permission mode plan: nothing that changes something runs"}
 	}
-	v := p.decideUndenied(c, t, doubt, writable, added)
+	v := p.decideTainted(p.decideUndenied(c, t, doubt, writable, added), c, t, added)
 	if v.Decision == Ask && p.Mode == spec.ModeDontAsk { //mutant:asks-although-nobody-may-be-asked
 		v.Decision, v.By, v.Rule = Deny, ByMode, spec.PermissionRule{}
 		v.Why += ", and nobody can be asked (permission mode dontAsk)"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/agentmemory"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/prompt"
@@ -47,6 +48,9 @@ func addMemory(cfg *Config, t agentSet, def supervisor.Definition, req acceptedR
 		return t, def, fmt.Errorf("runspec: agent %s: %w", d.Name, err)
 	}
 	def.System, def.Memory = p.Stable, d.Memory
+	if slices.ContainsFunc(notes, func(n agentmemory.Note) bool { return n.Tainted }) {
+		def.Tainted = &spec.Taint{Source: "memory"}
+	}
 	if def.Tools != nil {
 		def.Tools = append(slices.Clone(def.Tools), agentmemory.ToolNames()...)
 	}

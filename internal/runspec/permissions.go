@@ -54,7 +54,10 @@ func requestPermissions(r client.RunRequest) (p spec.Permissions, err error) {
 	if r.Approvals < 0 || r.Approvals > permission.ApprovalsMax {
 		return p, refuse.Bad(permissionsHint, "approvals is %d: write 1 or 2, how many people must approve a call that is asked about", r.Approvals)
 	}
-	p.Yes, p.Confined, p.Approvals = r.Yes, true, r.Approvals
+	if p.Taint, err = permission.ParseTaint(r.Taint); err != nil {
+		return p, refuse.Bad(taintHint, "taint: %v", err)
+	}
+	p.Yes, p.Confined, p.Approvals, p.TaintFiles = r.Yes, true, r.Approvals, r.TaintFiles
 	return p, nil
 }
 
@@ -88,10 +91,14 @@ func (b *Builder) runPermissions(req acceptedRequest) (spec.Permissions, error) 
 		}
 		p.Allow, p.Ask, p.Deny = slices.Concat(p.Allow, project.Allow), slices.Concat(p.Ask, project.Ask), slices.Concat(p.Deny, project.Deny)
 		p.Approvals = max(p.Approvals, project.Approvals)
+		p = withTaintOf(p, project)
 	}
 	asked := req.permissions
 	p.Allow, p.Ask, p.Deny = slices.Concat(p.Allow, asked.Allow), slices.Concat(p.Ask, asked.Ask), slices.Concat(p.Deny, asked.Deny)
 	p.Only, p.Approvals = asked.Only, max(p.Approvals, asked.Approvals)
+	if p, err = withRequestedTaint(p, asked, b.cfg.Trust.RequestsFromUser); err != nil {
+		return p, err
+	}
 	p.Confined = asked.Mode != "" && asked.Mode != p.Mode && !b.cfg.Trust.RequestsFromUser
 	p.Mode, p.Yes = cmp.Or(asked.Mode, p.Mode), asked.Yes
 	if s := req.settings; s != nil && s.File != config.UserFile() {
@@ -104,6 +111,7 @@ func (b *Builder) runPermissions(req acceptedRequest) (spec.Permissions, error) 
 			return p, err
 		}
 		p.Ask, p.Deny, p.Approvals = slices.Concat(p.Ask, local.Ask), slices.Concat(p.Deny, local.Deny, denied), max(p.Approvals, local.Approvals)
+		p = withTaintOf(p, local)
 		if local.Mode != "" {
 			p.Mode = local.Mode.Stricter(p.Mode)
 		}

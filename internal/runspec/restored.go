@@ -93,7 +93,7 @@ func explainRefused(o supervisor.Opened, named client.RunRequest, err error) err
 func requestLike(o supervisor.Opened, named client.RunRequest) client.RunRequest {
 	p := o.Permissions
 	r := client.RunRequest{RunID: o.Run, Prompt: cmp.Or(o.Goal, "-"), Agent: o.Root, Priority: o.Priority, Agents: named.Agents, MCPConfig: named.MCPConfig, Dir: o.Workspace,
-		Model: o.Model.Name, MaxTokens: o.Limits.Tokens, PermissionMode: string(p.Mode), Approvals: p.Approvals, Yes: p.Yes, AllowUnpriced: o.Unpriced,
+		Model: o.Model.Name, MaxTokens: o.Limits.Tokens, PermissionMode: string(p.Mode), Approvals: p.Approvals, Taint: p.Taint, TaintFiles: p.TaintFiles, Outside: o.Tainted != nil, Yes: p.Yes, AllowUnpriced: o.Unpriced,
 		AskTools: rulesFrom(p.Ask, fromAsk), DisallowedTools: rulesFrom(p.Deny, fromDisallowed),
 		AllowedTools: rulesFrom(slices.Concat(p.Allow, p.Only), fromAllowed),
 		LoopOptions:  &spec.LoopOptions{AskPeople: o.LoopOptions.AskPeople, Unattended: o.LoopOptions.Unattended, Journal: o.LoopOptions.Journal}}
@@ -147,6 +147,8 @@ func compareRights(b *Builder, o, fresh supervisor.Opened) error {
 	for _, t := range o.Tools {
 		if i := toolset.IndexTool(fresh.Tools, t.Name); i >= 0 && fresh.Tools[i].Class != t.Class {
 			return refused("its tool %.80q is declared as %s, here it is %s", t.Name, t.Class, fresh.Tools[i].Class)
+		} else if i >= 0 && fresh.Tools[i].Data != t.Data {
+			return refused("what its tool %.80q does with data is stated as %q, here as %q", t.Name, t.Data, fresh.Tools[i].Data)
 		}
 	}
 	for _, path := range o.Writable {
@@ -244,6 +246,8 @@ func looserPermissions(p, than spec.Permissions) string {
 		return "an approval of all writes in the directory"
 	case max(p.Approvals, 1) < than.Approvals:
 		return "calls that one person alone may approve"
+	case spec.StricterTaint(p.Taint, than.Taint) != p.Taint, than.TaintFiles && !p.TaintFiles:
+		return "calls that send data out although text from outside was read"
 	case p.UserEnv && !than.UserEnv:
 		return "the variables of the user's settings in its commands"
 	case than.ShellForChildren && !p.ShellForChildren:
@@ -256,7 +260,9 @@ func looserPermissions(p, than spec.Permissions) string {
 
 // hasRule reports whether a list has a rule, whoever wrote it.
 func hasRule(list []spec.PermissionRule, r spec.PermissionRule) bool {
-	return slices.ContainsFunc(list, func(o spec.PermissionRule) bool { return o.Text == r.Text && o.Confined == r.Confined })
+	return slices.ContainsFunc(list, func(o spec.PermissionRule) bool {
+		return o.Text == r.Text && o.Confined == r.Confined && o.Tainted == r.Tainted
+	})
 }
 
 func sameRules(a, b []spec.PermissionRule) bool {

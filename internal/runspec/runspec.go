@@ -173,13 +173,16 @@ func (b *Builder) buildWhole(r client.RunRequest) (o supervisor.Opened, a client
 		Caller: r.Caller, Priority: r.Priority, Constraints: r.Constraints, Criteria: r.Criteria, FailIf: r.FailureConditions, Trace: r.Trace,
 		Workspace: req.workspace, Writable: toolset.WritablePaths(), LoopOptions: models.options, Permissions: &permissions,
 		Hashes: recorded.hashes, NodePool: placed.pool, Unpriced: r.AllowUnpriced, ParkMS: parkTimeout(r.ParkTimeout, team.parkMS[team.root])}
+	if r.Outside {
+		o.Tainted = &spec.Taint{Source: "its task"}
+	}
 	o.LoopOptions.Hooks = hooks.hooks
 	pinOutputLimits(&o)
 	if len(prompts.definitions) > 0 {
 		o.LoopOptions.Dynamic = prompts.dynamic
 	}
 	warnings := slices.Concat(models.warnings, team.warnings, tools.warnings, media.warnings,
-		warnMissingDirectory(req, tools, team.root), warnUnmatchedRules(req, tools.tools, prompts.definitions), placed.warnings, hooks.warnings, prompts.warnings)
+		warnMissingDirectory(req, tools, team.root), warnUnmatchedRules(req, tools.tools, prompts.definitions), warnTrifecta(o), placed.warnings, hooks.warnings, prompts.warnings)
 	a.Notes = toolset.LimitNotes(warnings, toolset.NotesMax, "notes")
 	a.UserSettings = req.isOwn
 	a.Model, a.Why, a.Limit = models.choice.Name(), models.choice.Why, models.limits.Tokens

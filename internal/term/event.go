@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -78,7 +79,7 @@ func IsImportant(e client.Event) bool {
 	case event.KindToolStarted:
 		d, ok := decodeData[event.ToolCall](e)
 		return ok && d.Class != model.Read && d.Class != ""
-	case event.KindAgentSpawned, event.KindAgentResumed, event.KindAgentRestarted, event.KindAgentFinished, event.KindDelegationRequested, event.KindAgentHandedOff, event.KindMessageAgent, event.KindQueryAsked, event.KindQueryAnswered,
+	case event.KindAgentSpawned, event.KindAgentResumed, event.KindAgentRestarted, event.KindAgentFinished, event.KindDelegationRequested, event.KindAgentHandedOff, event.KindAgentTainted, event.KindMessageAgent, event.KindQueryAsked, event.KindQueryAnswered,
 		event.KindStopVetoed, event.KindBudgetExhausted, event.KindBudgetDenied, event.KindBudgetOverrun, event.KindModelRetry, event.KindModelFallback, event.KindToolRetry, event.KindErrorRaised,
 		event.KindLimitSoft, event.KindWarningRaised, event.KindLoopDetected, event.KindRecoveryFired, event.KindContextCompacted, event.KindContextChanged, event.KindCheckpointResumeUnsafe, event.KindToolDenied, event.KindRunFinished,
 		event.KindBacklogPosted, event.KindBacklogClaimed, event.KindBacklogReturned, event.KindBacklogDone, event.KindBacklogDropped:
@@ -174,6 +175,9 @@ func describeAgent(e client.Event) (string, bool) {
 	case event.KindAgentHandedOff:
 		d, ok := decodeData[event.AgentHandedOff](e)
 		return fmt.Sprintf("to %s  → %s", d.Name, d.To), ok
+	case event.KindAgentTainted:
+		d, ok := decodeData[event.AgentTainted](e)
+		return permission.DescribeTaint(&d.Taint), ok
 	case event.KindAgentWaiting:
 		d, ok := decodeData[event.AgentWaiting](e)
 		return fmt.Sprintf("for %s", FormatCount(len(d.Children), "agent")), ok

@@ -3,10 +3,12 @@ package toolset
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/model"
 )
@@ -40,20 +42,30 @@ func (b *Builder) ClassifyTools(tools []model.ToolSpec, settings *agentfile.Dire
 	note := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
 	apply := func(where string, rules []agentfile.ToolRule, set func(model.ToolSpec, agentfile.ToolRule) model.ToolSpec) {
 		for _, r := range rules {
-			i := slices.IndexFunc(tools, func(s model.ToolSpec) bool { return s.Name == r.Name })
+			isOf := func(s model.ToolSpec) bool { return s.Name == r.Name }
+			if server, all := strings.CutSuffix(r.Name, "*"); all && strings.HasPrefix(server, "mcp__") {
+				isOf = func(s model.ToolSpec) bool { return strings.HasPrefix(s.Name, server) }
+			}
 			switch {
-			case i < 0:
+			case !slices.ContainsFunc(tools, isOf):
 				note("%s: this run has no tool %s", where, r.Name)
 			case slices.Contains(LoopTools, r.Name) && r.Class != "":
 				note("%s: the class of %s is the loop's own", where, r.Name)
 			default:
-				tools[i] = set(tools[i], r)
+				for i, s := range tools {
+					if isOf(s) {
+						tools[i] = set(s, r)
+					}
+				}
 			}
 		}
 	}
 	apply("tools of the node", b.cfg.Rules, func(s model.ToolSpec, r agentfile.ToolRule) model.ToolSpec {
 		if r.Class != "" {
 			s.Class = r.Class
+		}
+		if r.Data != "" {
+			s.Data = r.Data
 		}
 		s.Poll = s.Poll || r.Poll
 		return s
@@ -64,6 +76,9 @@ func (b *Builder) ClassifyTools(tools []model.ToolSpec, settings *agentfile.Dire
 		}
 		if r.Allow != nil || r.Private != nil || r.Read != nil || r.Git || r.Timeout != 0 {
 			note("%s: ignored: what it allows %s; only the user's own %s can allow it", file, r.Name, config.FileName)
+		}
+		if r.Data != "" { // it adds to what the tool does, and takes nothing away
+			s.Data = permission.JoinData(permission.DataOf(s, false, false).String(), r.Data)
 		}
 		s.Class = s.Class.Stricter(r.Class)
 		s.Poll = s.Poll || r.Poll

@@ -91,6 +91,9 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&q.PermissionMode, "permission-mode", "", "what happens to calls that no rule matches: default, acceptEdits, plan, dontAsk, bypassPermissions")
 	f.BoolVar(&q.Unattended, "unattended", false, "nobody can be asked: what would be asked about is denied, and an agent that cannot go on without a person ends (--permission-mode dontAsk implies it)")
 	f.IntVar(&q.Approvals, "approvals", 0, "how many different people must approve a call that is asked about: 1 or 2 (default: permissions.approvals of your settings, or 1)")
+	f.StringVar(&q.Taint, "taint", "", "what holds for calls that send data out once an agent has read text from outside: ask, deny, off (default: permissions.taint of your settings, or off)")
+	f.BoolVar(&q.TaintFiles, "taint-files", false, "files of the directory, and what commands print, are text from outside")
+	f.BoolVar(&q.Outside, "outside", false, "the prompt is text from outside, such as an issue that somebody else wrote")
 	f.DurationVar(&r.questionTimeout, "question-timeout", 0, "how long a question to a person stays open before it counts as denied (default: as long as the run may be parked, see --park-timeout)")
 	f.DurationVar(&r.parkTimeout, "park-timeout", 0, "how long the run may wait for people alone before it ends as unanswered (default 720h)")
 	f.BoolVar(&q.NoAgentsMD, "no-agents-md", false, "do not add AGENTS.md or CLAUDE.md to the prompts, the project's or your own")
@@ -208,13 +211,19 @@ func (r *Flags) completeFlags(a *console.Console, origins *Origins, c *cobra.Com
 	if q.Approvals < 0 || q.Approvals > permission.ApprovalsMax {
 		return exit.UsageError("see docs/permissions.md", "--approvals %d is invalid: write 1 or 2", q.Approvals)
 	}
+	if _, err := permission.ParseTaint(q.Taint); err != nil {
+		return exit.UsageError(taintHint, "--taint: %v", err)
+	}
 	q.QuestionTimeout, q.ParkTimeout, q.BacklogLease = r.questionTimeout.Milliseconds(), r.parkTimeout.Milliseconds(), r.backlogLease.Milliseconds()
 	q.TimeoutMS, q.PaidLimit = r.timeout.Milliseconds(), origins.TokensByDirectory
 	q.Caller, q.Trace = "cli", a.Getenv("TRACEPARENT")
 	return r.checkNotNegative()
 }
 
-const scriptPrefix = "script/"
+const (
+	scriptPrefix = "script/"
+	taintHint    = "see docs/taint.md"
+)
 
 const temperatureMax = 2 // the highest that any provider takes
 

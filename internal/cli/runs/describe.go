@@ -44,7 +44,7 @@ type description struct {
 const warningsMax = 100
 
 // alarmKinds are the kinds of events that a person should look at.
-var alarmKinds = []string{event.KindWarningRaised, event.KindErrorRaised, event.KindLimitSoft, event.KindBudgetExhausted, event.KindBudgetDenied, event.KindBudgetOverrun, event.KindLoopDetected,
+var alarmKinds = []string{event.KindWarningRaised, event.KindAgentTainted, event.KindErrorRaised, event.KindLimitSoft, event.KindBudgetExhausted, event.KindBudgetDenied, event.KindBudgetOverrun, event.KindLoopDetected,
 	event.KindStopVetoed, event.KindGuardrailTriggered, event.KindGuardrailEscalated, event.KindRecoveryFired, event.KindCheckpointResumeUnsafe, event.KindAgentResumed, event.KindModelFallback, event.KindToolDenied}
 
 func (cs *Commands) describeRun(ctx context.Context, s *session.Session, run string) error {

@@ -74,7 +74,7 @@ func init() { // the readers refer to the tables
 		"hooks":         readOwnHooks,
 		"guardrails":    readOwnGuardrails,
 		"limits":        readLimits,
-		"permissions":   func(d *decoder, k string, n *yaml.Node) { d.readPermissions(k, n, &d.def.Permissions) },
+		"permissions":   readOwnTaint,
 	}
 	maps.Copy(ownFields, loopOptionFields())
 	maps.Copy(ownFields, sentenceFields())

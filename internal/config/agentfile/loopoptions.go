@@ -41,6 +41,7 @@ type SharedSettings struct {
 type ToolRule struct {
 	Name  string      // ours: see ToolName
 	Class model.Class // "": the tool's own class
+	Data  string      // what the tool does with data, as permission.ParseData returns it; "": its kind decides
 	Poll  bool        // the tool is meant to be called repeatedly
 	Line  int
 	// Allow lists what the tool may do without approval: hosts for http_get, commands for
@@ -383,6 +384,7 @@ func (d *decoder) readToolRules(key string, n *yaml.Node) []ToolRule {
 					d.rejectValue(n, k, "read, idempotent, effect or irreversible")
 				}
 			},
+			"data":    func(d *decoder, k string, n *yaml.Node) { r.Data = readData(d, k, n) },
 			"poll":    func(d *decoder, k string, n *yaml.Node) { r.Poll = d.readBool(n, k) },
 			"allow":   func(d *decoder, k string, n *yaml.Node) { r.Allow = d.readList(n, k) },
 			"deny":    func(d *decoder, k string, n *yaml.Node) { r.Deny = d.readList(n, k) },

@@ -98,7 +98,12 @@ func (d *decoder) readPermissions(key string, n *yaml.Node, into *spec.Permissio
 		}
 	}
 	d.readFields(n, key+".", map[string]fieldReader{"allow": list(&into.Allow, true), "ask": list(&into.Ask, false), "deny": list(&into.Deny, false),
-		"approvals": func(d *decoder, k string, n *yaml.Node) { into.Approvals = readApprovals(d, k, n) }})
+		"approvals": func(d *decoder, k string, n *yaml.Node) { into.Approvals = readApprovals(d, k, n) },
+		"allow_tainted": func(d *decoder, k string, n *yaml.Node) {
+			into.Allow = append(into.Allow, readTaintedRules(d, k, n, list)...)
+		},
+		"taint":       func(d *decoder, k string, n *yaml.Node) { into.Taint = readTaint(d, k, n) },
+		"taint_files": func(d *decoder, k string, n *yaml.Node) { into.TaintFiles = d.readBool(n, k) }})
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 { // without a number, a person would think that two must approve
 		if n.Content[i].Value == "approvals" && n.Content[i+1].Tag == "!!null" {
 			d.rejectValue(n.Content[i+1], key+".approvals", approvalsWanted)
@@ -126,6 +131,8 @@ func checkDirPermissions(file string, p spec.Permissions) error {
 	switch {
 	case len(p.Allow) > 0:
 		return &Problem{Path: file, Err: fmt.Errorf("%w: permissions.allow: troupe.yaml of a directory cannot allow calls; move this to your own troupe.yaml", ErrField)}
+	case p.Taint == permission.TaintOff:
+		return &Problem{Path: file, Err: fmt.Errorf("%w: permissions.taint: troupe.yaml of a directory cannot set off, only ask or deny; move this to your own troupe.yaml", ErrField)}
 	case !lowersTrust(p.Mode):
 		return &Problem{Path: file, Err: fmt.Errorf("%w: %s: troupe.yaml of a directory cannot set %s, only plan, dontAsk or default; move this to your own troupe.yaml", ErrField, modeKey, p.Mode)}
 	}

@@ -31,8 +31,11 @@ type projectRules struct {
 		Allow []string `yaml:"allow,omitempty"`
 		Ask   []string `yaml:"ask,omitempty"`
 		Deny  []string `yaml:"deny,omitempty"`
-		// Approvals is kept by who adds a rule.
-		Approvals int `yaml:"approvals,omitempty"`
+		// The others are kept by who adds a rule.
+		AllowTainted []string `yaml:"allow_tainted,omitempty"`
+		Approvals    int      `yaml:"approvals,omitempty"`
+		Taint        string   `yaml:"taint,omitempty"`
+		TaintFiles   bool     `yaml:"taint_files,omitempty"`
 	} `yaml:"permissions"`
 }
 

@@ -1,0 +1,30 @@
+package spec
+
+import "slices"
+
+// Taint says which text from outside an agent has read first, by itself or by what another agent told it. A nil Taint
+// says that it has read none.
+type Taint struct {
+	Source string `msgpack:"s" json:"source"`                  // tool, memory, task
+	Run    string `msgpack:"r,omitempty" json:"run,omitempty"` // if it is another run
+	Agent  ID     `msgpack:"a,omitempty" json:"agent,omitempty"`
+	Tool   string `msgpack:"t,omitempty" json:"tool,omitempty"`
+	Call   string `msgpack:"c,omitempty" json:"call,omitempty"`
+}
+
+// taintModes are the values of Permissions.Taint, the strictest last.
+var taintModes = []string{"", "off", "ask", "deny"}
+
+// StricterTaint returns the stricter of two values of Permissions.Taint.
+func StricterTaint(a, b string) string {
+	rank := func(mode string) int {
+		if i := slices.Index(taintModes, mode); i >= 0 {
+			return i
+		}
+		return len(taintModes) // an unknown value is the strictest
+	}
+	if rank(b) > rank(a) {
+		return b
+	}
+	return a
+}
