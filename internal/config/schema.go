@@ -9,6 +9,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/internal/throttle"
 )
@@ -61,11 +62,11 @@ var settingMeanings = map[string]string{
 	"patience":             "how long an agent waits for a model that throttles all callers, such as 10m",
 	"limit_notes":          "when the model is told that a limit is near, in percent of the limit",
 	"tool_retries":         "how often a call is retried after a temporary failure",
-	"tools":                "per tool: effect class, polling, and for shell the allowed and denied commands and the sandbox (docs/sandbox.md)",
+	"tools":                "per tool: effect class, polling, what it does with data, and for shell the allowed and denied commands and the sandbox (docs/sandbox.md)",
 	"delegate_charges":     "US dollars that are charged for each delegation to an agent of another program, by name or pattern (docs/agentprotocol.md)",
 	"a2a_agents":           "agents of other programs that are called by A2A: their addresses, and the variables with their tokens (docs/a2a.md)",
 	"policy":               "file with the stop-veto policy",
-	"permissions":          "rules that allow, ask or deny calls, and how many people must approve what is asked about",
+	"permissions":          "rules that allow, ask or deny calls, how many people must approve what is asked about, and what holds for calls that send data out once text from outside was read (docs/taint.md)",
 	"permission_mode":      "what happens to calls that no rule matches: default, acceptEdits, plan, dontAsk or bypassPermissions",
 	"unattended":           "true if nobody can be asked: what would be asked about is denied, and an agent that cannot go on without a person ends",
 	"question_timeout":     "how long a question to a person stays open before it counts as denied, such as 1h; 0: as long as the run may be parked",
@@ -99,7 +100,7 @@ var settingNotes = map[string]string{
 	"a2a_agents":           "Only in your own file.",
 	"json_schema":          "Relative to the settings file.",
 	"policy":               "A settings file may also have the rules themselves. The file of a directory can only add rules to yours.",
-	"permissions":          "The file of a directory can only ask, deny, and raise approvals.",
+	"permissions":          "The file of a directory can only ask, deny, raise approvals, and set taint to ask or deny.",
 	"permission_mode":      "The file of a directory can only restrict it.",
 	"reconcile_every":      "Only in your own file.",
 	"priority":             "The file of a directory can only lower it.",
@@ -234,7 +235,8 @@ func treeSchema(key string) *jsonschema.Schema {
 		return objectSchema(map[string]*jsonschema.Schema{"evidence": listOf(evidence), "schema": anyOf(textKind.jsonSchema(), &jsonschema.Schema{Type: "object"}),
 			"tries": wholeKind.jsonSchema()})
 	case "permissions":
-		return objectSchema(map[string]*jsonschema.Schema{"allow": listKind.jsonSchema(), "ask": listKind.jsonSchema(), "deny": listKind.jsonSchema(), "approvals": {Enum: []any{1, 2}}})
+		return objectSchema(map[string]*jsonschema.Schema{"allow": listKind.jsonSchema(), "ask": listKind.jsonSchema(), "deny": listKind.jsonSchema(), "approvals": {Enum: []any{1, 2}},
+			"allow_tainted": listKind.jsonSchema(), "taint": {Enum: []any{permission.TaintAsk, permission.TaintDeny, permission.TaintOff}}, "taint_files": {Type: "boolean"}})
 	case "guardrails":
 		word := func(words ...any) *jsonschema.Schema { return &jsonschema.Schema{Enum: words} }
 		return anyOf(textKind.jsonSchema(), listOf(anyOf(textKind.jsonSchema(), objectSchema(map[string]*jsonschema.Schema{
@@ -249,7 +251,7 @@ func treeSchema(key string) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "object", AdditionalProperties: agent}
 	case "tools":
 		return &jsonschema.Schema{Type: "object", AdditionalProperties: objectSchema(map[string]*jsonschema.Schema{
-			"class": {Enum: []any{"read", "idempotent", "effect", "irreversible"}}, "poll": {Type: "boolean"},
+			"class": {Enum: []any{"read", "idempotent", "effect", "irreversible"}}, "poll": {Type: "boolean"}, "data": listKind.jsonSchema(),
 			"allow": listKind.jsonSchema(), "deny": listKind.jsonSchema(), "private": listKind.jsonSchema(), "git": {Type: "boolean"}, "read": listKind.jsonSchema(), "timeout": durationKind.jsonSchema()})}
 	}
 	return &jsonschema.Schema{Types: []string{"object", "array"}}

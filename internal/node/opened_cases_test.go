@@ -97,6 +97,7 @@ var openedCases = []openedCase{
 	}},
 	{"permissions", "plain", func(_ *testing.T, in openedInputs, r *client.RunRequest) {
 		r.Dir, r.PermissionMode, r.Approvals, r.QuestionTimeout, r.ParkTimeout, r.AskTools = in.dir, "dont-ask", 2, 60_000, 90_000, []string{"Bash(git push:*)", "Read(./secrets/**)"}
+		r.Taint, r.TaintFiles, r.Outside = "ask", true, true
 	}},
 	{"disallowed-tools", "plain", func(_ *testing.T, in openedInputs, r *client.RunRequest) {
 		r.Dir, r.Unattended, r.DisallowedTools = in.dir, true, []string{"Write", "Edit", "Bash(rm:*)"}

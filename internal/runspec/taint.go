@@ -44,7 +44,7 @@ func warnTrifecta(o supervisor.Opened) []string {
 		if d.Source == "" && d.Name != o.Root {
 			continue
 		}
-		if list := TrifectaOf(o, d); list != "" {
+		if list := trifectaOf(o, d); list != "" {
 			names = append(names, fmt.Sprintf("%q (%s)", d.Name, list))
 		}
 	}
@@ -67,9 +67,9 @@ func more(n int) string {
 	return fmt.Sprintf(" and %d more", n)
 }
 
-// TrifectaOf names the tools by which an agent reads text from outside, reads private data and sends data out; "": it
+// trifectaOf names the tools by which an agent reads text from outside, reads private data and sends data out; "": it
 // cannot do all three.
-func TrifectaOf(o supervisor.Opened, d supervisor.Definition) string {
+func trifectaOf(o supervisor.Opened, d supervisor.Definition) string {
 	var outside, private, sends []string
 	files := o.Permissions != nil && o.Permissions.TaintFiles || d.Permissions != nil && d.Permissions.TaintFiles
 	for _, t := range o.Tools {
@@ -89,7 +89,7 @@ func TrifectaOf(o supervisor.Opened, d supervisor.Definition) string {
 	if outside == nil || private == nil || sends == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s; %s; %s", joinSome(outside), joinSome(private), joinSome(sends))
+	return fmt.Sprintf("reads by %s; private data by %s; sends by %s", joinSome(outside), joinSome(private), joinSome(sends))
 }
 
 func joinSome(names []string) string {

@@ -267,6 +267,8 @@ type permissionsBody struct {
 	NoUserNotes      bool       `msgpack:"n"`
 	UserEnv          bool       `msgpack:"u"`
 	Approvals        int        `msgpack:"v"`
+	Taint            string     `msgpack:"t"`
+	TaintFiles       bool       `msgpack:"tf"`
 }
 
 type submittedBody struct {

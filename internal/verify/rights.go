@@ -93,16 +93,16 @@ func (p permissionsBody) text() string {
 	for _, list := range limits {
 		lists = append(lists, ruleTexts(list))
 	}
-	return fmt.Sprintf("%q %v %v %v %v %v %d %q", p.Mode, p.Confined, p.Yes, p.ShellForChildren, p.NoUserNotes, p.UserEnv,
-		p.Approvals, lists)
+	return fmt.Sprintf("%q %v %v %v %v %v %d %q %v %q", p.Mode, p.Confined, p.Yes, p.ShellForChildren, p.NoUserNotes, p.UserEnv,
+		p.Approvals, p.Taint, p.TaintFiles, lists)
 }
 
 func ruleTexts(rules [][]byte) []string {
 	texts := make([]string, len(rules))
 	for i, r := range rules {
 		text, rest, _ := strings.Cut(string(r), ruleSeparator)
-		_, _, confined := strings.Cut(rest, ruleSeparator)
-		texts[i] = fmt.Sprintf("%s %v", text, confined)
+		_, third, confined := strings.Cut(rest, ruleSeparator)
+		texts[i] = fmt.Sprintf("%s %v %q", text, confined, third)
 	}
 	return texts
 }
