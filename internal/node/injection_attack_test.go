@@ -196,7 +196,9 @@ func startVictim(t *testing.T, l *leakTarget, taint string) (c *client.Client, r
 	post.AddTool(&sdk.Tool{Name: "fetch", Description: "fetches a message", InputSchema: schema}, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text(r)}}}, nil
 	})
-	upload := tool.Func("upload", "uploads a file", model.Effect, func(_ context.Context, in struct{ Name string }) (string, error) {
+	upload := tool.Func("upload", "uploads a file", model.Effect, func(_ context.Context, in struct {
+		Name string `json:"name"`
+	}) (string, error) {
 		l.leaked(in.Name)
 		return "uploaded", nil
 	})
