@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -104,7 +105,7 @@ func (s State) JournalArgs() string {
 func (s State) Past() history.Transcript {
 	stable, _ := s.Task.SystemPrompt()
 	p := history.Transcript{Form: history.Form, Run: s.Task.Run, Agent: s.Task.ID, Name: s.Task.Name, Goal: s.Task.Goal, System: stable,
-		Model: s.currentModel().Name, Turn: s.Turn, Usage: s.Usage, Messages: history.WithoutMedia(s.History), Journal: s.Journal.fullText(), Tainted: s.Tainted}
+		Model: s.currentModel().Name, Turn: s.Turn, Usage: s.Usage, Messages: history.WithoutMedia(s.History), Journal: s.Journal.fullText(), Tainted: cmp.Or(s.Tainted, taintOfResults(s, s.Calls))}
 	if len(s.Calls) > 0 {
 		results := make([]model.ToolResult, len(s.Calls))
 		for i, c := range s.Calls {

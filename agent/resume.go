@@ -239,7 +239,7 @@ func endCanceled(s State) State {
 		return s
 	}
 	results, _ := s.Calls.results()
-	s = s.appendMessage(model.Message{Role: model.ToolRole, Results: results})
+	s = markResults(s, s.Calls).appendMessage(model.Message{Role: model.ToolRole, Results: results})
 	s.Calls = nil
 	return s
 }

@@ -27,14 +27,25 @@ func markTainted(s State, t *spec.Taint) State {
 
 // markResults marks an agent that reads the results of its calls.
 func markResults(s State, calls []Call) State {
-	for _, c := range calls {
-		t := c.Tainted
-		if t == nil && c.Attempt > 0 && s.permissions.BringsOutside(permission.Call{Tool: c.Name, Args: c.Args}, s.tools.specs[c.Name], isCommand(&s.Task, c.Name)) {
-			t = &spec.Taint{Source: "tool", Agent: s.Task.ID, Tool: c.Name, Call: c.ID}
-		}
-		s = markTainted(s, t) //mutant:result-taints-nobody
-	}
+	t := taintOfResults(s, calls)
+	s = markTainted(s, t) //mutant:result-taints-nobody
 	return s
+}
+
+// taintOfResults is the first text from outside among the results of calls.
+func taintOfResults(s State, calls []Call) *spec.Taint {
+	if !s.permissions.NotesTaint() {
+		return nil
+	}
+	for _, c := range calls {
+		switch {
+		case c.Tainted != nil:
+			return c.Tainted
+		case c.Attempt > 0 && s.permissions.BringsOutside(permission.Call{Tool: c.Name, Args: c.Args}, s.tools.specs[c.Name], isCommand(&s.Task, c.Name)):
+			return &spec.Taint{Source: "tool", Agent: s.Task.ID, Tool: c.Name, Call: c.ID}
+		}
+	}
+	return nil
 }
 
 // noteReturnedTaint keeps what the answer of a call says about its text.

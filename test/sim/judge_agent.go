@@ -43,6 +43,7 @@ func newAgentJudge(p *population, a *actor) *agentJudge {
 	s := &watchedAgent{environment: p.environment, population: p, judges: p.judges, actor: a}
 	breakers, prompts, handoffs := &breakerJudge{watchedAgent: s, fails: map[string]int{}}, &promptJudge{watchedAgent: s}, &handoffJudge{watchedAgent: s}
 	permits := &permissionJudge{watchedAgent: s, asked: map[string]askedCall{}, approved: map[string]string{}, people: map[string]map[string]bool{}}
+	permits.taint = &taintJudge{watchedAgent: s, answers: map[string]bool{}}
 	calls := newCallJudge(s, breakers, permits)
 	return &agentJudge{watchedAgent: s, calls: calls, permits: permits, prompts: prompts, breakers: breakers, goals: &goalJudge{watchedAgent: s, calls: calls, handoffs: handoffs},
 		clock: &clockJudge{watchedAgent: s}, pauses: &pauseJudge{watchedAgent: s, prompts: prompts}, background: &backgroundJudge{watchedAgent: s, away: map[string]spec.ID{}, handoffs: handoffs}, models: &modelJudge{watchedAgent: s}, contexts: &contextJudge{watchedAgent: s}, forks: &forkJudge{watchedAgent: s}, steering: &steeringJudge{watchedAgent: s}}
@@ -247,6 +248,7 @@ func (j *agentJudge) checkLoop(before, after *agent.State, f activation.Fact, ou
 	j.contexts.noteFact(before, after, f)
 	j.noteFact(before, after, f)
 	j.permits.noteQuestion(after, out)
+	j.permits.taint.checkMessages(out)
 	j.prompts.checkCompaction(before, after)
 	j.background.checkBackground(before, after, f, out)
 	j.steering.checkStep(before, after, f, out)

@@ -19,7 +19,8 @@ type permissionJudge struct {
 	asked    map[string]askedCall       // by query
 	approved map[string]string          // calls, and the arguments that a person approved
 	people   map[string]map[string]bool // who has approved what a query is about
-	line     []string                   // the lineage, once it is known: the log of an ancestor may be damaged later
+	taint    *taintJudge
+	line     []string // the lineage, once it is known: the log of an ancestor may be damaged later
 }
 
 // askedCall is what a question was about when it was asked.
@@ -80,8 +81,11 @@ func (j *permissionJudge) decide(tool string, class model.Class) spec.HookDecisi
 			})
 		}
 		changes := class != model.Read && tool != "ask_human"
-		asks := names(func(p spec.Permissions) []spec.PermissionRule { return p.Ask }) || class == model.Irreversible
+		tainted := j.taint.decide(tool, strictestTaint(rules), rules)
+		asks := names(func(p spec.Permissions) []spec.PermissionRule { return p.Ask }) || class == model.Irreversible || tainted == spec.HookAsk
 		switch {
+		case tainted == spec.HookDeny:
+			return spec.HookDeny
 		case names(func(p spec.Permissions) []spec.PermissionRule { return p.Deny }), mode == spec.ModePlan && changes, mode == spec.ModeDontAsk && asks:
 			return spec.HookDeny
 		case asks:
@@ -167,6 +171,7 @@ func (j *permissionJudge) inTime(e agent.Answered, now int64) agent.Answered {
 
 // noteFact keeps what people say, and checks what the clock says.
 func (j *permissionJudge) noteFact(before, after *agent.State, f activation.Fact) {
+	j.taint.noteFact(before, after, f)
 	switch f.Kind {
 	case "submitted":
 		j.lineage()

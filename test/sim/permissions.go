@@ -55,4 +55,5 @@ func drawPermissions(p *seedPlan, o *supervisor.Opened) {
 			own.Approvals = 2
 		}
 	}
+	drawTaint(d, o)
 }

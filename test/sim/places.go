@@ -202,6 +202,8 @@ const (
 	placeQuestionExpired
 	placeAnswerRefused
 	placeTwoApproved
+	placeTaintedAsked
+	placeTaintedDenied
 	placeHandedOff
 	placeHandedOn
 	placeHandoffRefused

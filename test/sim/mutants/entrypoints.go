@@ -12,6 +12,7 @@ var ofEntryPoints = []Mutant{
 // or a node.
 var noticedBy = map[string][]string{
 	"calls-joined-by-index":  {". TestCallsThatWereObservedDecide", "./internal/modelhttp TestCallsInAnyInterleaving"},
+	"child-begins-untainted": {"./supervisor TestScripts/taint"},
 	"child-turns":            {"./cmd/cli TestScripts/turns"},
 	"metrics-lost":           {". TestReportIsTheSumOfItsSteps"},
 	"hooks-of-a-parent-lost": {"./internal/node TestAttackChildWritesNoFileThatItsParentsHookDenies"},
