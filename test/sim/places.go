@@ -264,7 +264,7 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"a closed log repeats its end", "a log has lost its head", "the log of the run has lost its tail",
 	"an allowance is granted", "an allowance is recalled", "an allowance is returned", "an attempt under an allowance",
 	"an attempt that outlives its allowance",
-	"a call that a person approved", "a call that a rule denies", "a question that expires", "an answer about another call", "a call that two people approved",
+	"a call that a person approved", "a call that a rule denies", "a question that expires", "an answer about another call", "a call that two people approved", "a tainted call asked about", "a tainted call denied",
 	"a conversation is handed off", "a conversation is handed on", "a handoff is refused", "too many handoffs", "a handoff beside other calls",
 	"takeover after a handoff", "cancel after a handoff", "a message is passed on",
 	"another model is set", "another model is set over a request", "an agent begins with the model that was set", "other agents use the budget",
