@@ -79,18 +79,29 @@ func (j *taintJudge) noteFact(before, after *agent.State, f activation.Fact) {
 // checkMessages checks that what a tainted agent says to others carries its mark.
 func (j *taintJudge) checkMessages(out activation.Stepped) {
 	for _, m := range out.Messages {
-		var said struct {
-			Tainted *spec.Taint  `msgpack:"ta"`
-			Outcome spec.Outcome `msgpack:"o"`
-		}
+		var mark *spec.Taint
+		var err error
 		switch m.Kind {
-		case "delegate", "send", "finish":
-			if err := mailbox.Unmarshal(m.Body, &said); err != nil {
-				j.fail("%s: a message %s does not decode: %v", j.actor.id, m.Kind, err)
-			}
-			if j.read && said.Tainted == nil && said.Outcome.Tainted == nil {
-				j.fail("%s has read text from outside, and its message %s does not say so", j.actor.id, m.Kind)
-			}
+		case "delegate":
+			var f agent.Delegate
+			err = mailbox.Unmarshal(m.Body, &f)
+			mark = f.Tainted
+		case "send":
+			var f agent.Send
+			err = mailbox.Unmarshal(m.Body, &f)
+			mark = f.Tainted
+		case "finish":
+			var f agent.Finish
+			err = mailbox.Unmarshal(m.Body, &f)
+			mark = f.Outcome.Tainted
+		default:
+			continue
+		}
+		if err != nil {
+			j.fail("%s: a message %s does not decode: %v", j.actor.id, m.Kind, err)
+		}
+		if j.read && mark == nil {
+			j.fail("%s has read text from outside, and its message %s does not say so", j.actor.id, m.Kind)
 		}
 	}
 }
