@@ -41,3 +41,14 @@ func (c *Client) WatchLogHealth(each func(node string, info *LogHealth)) (stop f
 	}
 	return func() { dropSubscription(sub) }, nil
 }
+
+// LogHealth says why a node cannot write its logs, or that their disk is Low: in that case
+// live runs continue, and new ones are refused.
+type LogHealth struct {
+	Since     string `json:"since,omitempty"`
+	Why       string `json:"why"`
+	Remedy    string `json:"remedy"`
+	Path      string `json:"path,omitempty"`
+	FreeBytes int64  `json:"free_bytes,omitempty"`
+	Low       bool   `json:"low,omitempty"`
+}

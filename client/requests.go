@@ -385,17 +385,6 @@ type NodeInfo struct {
 	Warning string `json:"warning,omitempty"`
 }
 
-// LogHealth says why a node cannot write its logs, or that their disk is Low: in that case
-// live runs continue, and new ones are refused.
-type LogHealth struct {
-	Since     string `json:"since,omitempty"`
-	Why       string `json:"why"`
-	Remedy    string `json:"remedy"`
-	Path      string `json:"path,omitempty"`
-	FreeBytes int64  `json:"free_bytes,omitempty"`
-	Low       bool   `json:"low,omitempty"`
-}
-
 // Held is how many shards the node holds.
 func (n NodeInfo) Held() (sum int) {
 	for _, shards := range n.Pools {

@@ -9,7 +9,6 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/internal/throttle"
 )
@@ -236,7 +235,7 @@ func treeSchema(key string) *jsonschema.Schema {
 			"tries": wholeKind.jsonSchema()})
 	case "permissions":
 		return objectSchema(map[string]*jsonschema.Schema{"allow": listKind.jsonSchema(), "ask": listKind.jsonSchema(), "deny": listKind.jsonSchema(), "approvals": {Enum: []any{1, 2}},
-			"allow_tainted": listKind.jsonSchema(), "taint": {Enum: []any{permission.TaintAsk, permission.TaintDeny, permission.TaintOff}}, "taint_files": {Type: "boolean"}})
+			"allow_tainted": listKind.jsonSchema(), "taint": {Enum: []any{"ask", "deny", "off"}}, "taint_files": {Type: "boolean"}})
 	case "guardrails":
 		word := func(words ...any) *jsonschema.Schema { return &jsonschema.Schema{Enum: words} }
 		return anyOf(textKind.jsonSchema(), listOf(anyOf(textKind.jsonSchema(), objectSchema(map[string]*jsonschema.Schema{

@@ -69,7 +69,7 @@ var pure = map[string][]string{
 	"agent/event":                {"agent/spec", "budget", "model"},
 	"agent/history":              {"agent/spec", "budget", "internal/clip", "model"},
 	"agent":                      {"agent/event", "agent/history", "agent/spec", "budget", "internal/clip", "internal/permission", "internal/permission/person", "internal/schema", "model"},
-	"supervisor":                 {"agent", "agent/event", "agent/spec", "budget", "model"},
+	"supervisor":                 {"agent", "agent/event", "agent/spec", "budget", "internal/permission", "model"},
 	"internal/activation":        {"agent", "agent/event", "agent/spec", "mailbox", "model", "supervisor"},
 	"internal/verify":            {"mailbox", "internal/permission/person"}, // it judges the others, so it shares nothing with them but who is a person
 	"internal/top":               {"agent/event", "agent/spec", "budget", "client", "internal/term", "model"},
