@@ -21,7 +21,7 @@ var ofPermissions = []Mutant{
 	{"question-expires-early", "E3: a question expires when its time is over", own(Never)},
 	{"tainted-call-asks-nobody", "E2: a call that sends data out waits for its own approval once its agent has read text from outside", own(Always)},
 	{"denied-by-no-taint", "E2: with taint deny such a call never runs", own(Never)},
-	{"result-taints-nobody", "E2: the result of a tool that brings text from outside taints its agent", own(Drop)},
+	{"result-taints-nobody", "E2: the result of a tool that brings text from outside taints its agent", own(Replace(`_ = t`))},
 	{"message-taints-nobody", "E2: so does a message of a tainted agent", own(Replace(`s = s.appendMessage(model.Message{Role: model.User, Text: m.quotedText()})`))},
 	{"task-taints-nobody", "E2: so does a task of a tainted agent", own(Replace(`s = restoreJournal(adoptContext(s))`))},
 	{"child-begins-untainted", "E2: what a tainted agent delegates taints the child", own(Replace(`_ = f.Tainted`))},
