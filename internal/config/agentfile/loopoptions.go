@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -342,30 +341,6 @@ func readToolRetries(d *decoder, key string, n *yaml.Node) {
 	if m.ToolRetries = d.readCount(n, key, "a number from 0 to 3"); m.ToolRetries == 0 {
 		m.ToolRetries = spec.Off
 	}
-}
-
-// readPaths reads absolute paths; ~ expands to the home directory of the user whose process
-// reads them.
-func (d *decoder) readPaths(n *yaml.Node, key string) []string {
-	list := d.readList(n, key)
-	for i, p := range list {
-		if rest, ok := strings.CutPrefix(p, "~/"); ok || p == "~" {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				d.addProblem(n.Line, "%s: %q: %v", key, p, err)
-				continue
-			}
-			p = filepath.Join(home, rest)
-			if list[i] == "~" {
-				p = home
-			}
-		}
-		if !filepath.IsAbs(p) {
-			d.rejectValue(n, key, "absolute paths, such as /opt/go or ~/go")
-		}
-		list[i] = p
-	}
-	return list
 }
 
 // readToolRules takes {shell: {class: irreversible}, check_job: {poll: true}}.
