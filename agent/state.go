@@ -40,11 +40,14 @@ type State struct {
 	Usage      model.Usage
 	Spent      budget.Amount
 
-	Reservation int  // number of the newest reservation
-	Open        bool // it is granted and not settled
-	Grant       Granted
-	Allowance   allowance // for attempts that begin without a grant of their own
-	Anchor      Anchor
+	Reservation int // number of the newest reservation
+	// FrozenReservation is the newest one that waits, or waited, for the end of a freeze.
+	FrozenReservation int
+
+	Open      bool // it is granted and not settled
+	Grant     Granted
+	Allowance allowance // for attempts that begin without a grant of their own
+	Anchor    Anchor
 
 	Calls     callList // of the last reply
 	ToolCalls int      // tool calls run in all

@@ -89,6 +89,8 @@ func stepFact(s State, in Input) (State, []Effect) {
 		return handleLogVerified(s, f)
 	case StatusAsked:
 		return handleStatusAsked(s, f, in.Damaged)
+	case BudgetFrozen:
+		return handleBudgetFrozen(s, f), nil
 	case TimeLimitSet:
 		return handleTimeLimitSet(s, f)
 	case Resumed:

@@ -6,6 +6,7 @@ import "github.com/troupe-run/troupe/agent/spec"
 // that is not work:
 //
 //   - while a person is asked (State.AskedAt, see endQuestion);
+//   - while a person has frozen the budget of the agent's subtree (BudgetFrozen);
 //   - while the agent only waits for children: their own clocks run, each within the time
 //     that its parent had left when it delegated, and the working time of a child counts
 //     for its parent when the child answers, so a child that is parked costs nothing;
@@ -26,7 +27,7 @@ type workClock struct {
 	Now      int64 // stamp of the last entry
 	Began    int64 // stamp of Submitted, moved on by the time that is not work
 	PausedAt int64 // since when the clock is paused, while Paused
-	Paused   bool  // only children work
+	Paused   bool  // only children work, or the budget is frozen
 	AskedAt  int64 // since when a person is asked
 	Soft     bool  // the soft time limit has passed
 	Worked   int64 // the clock at the end
@@ -56,7 +57,7 @@ func (c workClock) timers(l *spec.Limits) []Effect {
 // remaining is the time until the hard limit.
 func (c workClock) remaining(l *spec.Limits) int64 { return c.Began + l.HardMS - c.Now }
 
-// isClockPaused reports whether the clock is paused: a person is asked, or only children work.
+// isClockPaused reports whether the clock is paused: a person is asked, only children work, or the budget is frozen.
 func (s State) isClockPaused() bool { return s.Paused || s.Suspended.asksPerson() }
 
 // workTime is how long the agent has been at work, in milliseconds.
@@ -75,10 +76,29 @@ func awaitsChildrenOnly(s State) bool {
 	return s.Calls.onlyChildrenRun()
 }
 
-// updateClock stops the clock when the agent begins to wait for children, and restarts
+// BudgetFrozen says that a reservation is granted only when a person has unfrozen the budget of a subtree.
+type BudgetFrozen struct {
+	Reservation int `msgpack:"l"`
+}
+
+// Kind is the fact's word in logs.
+func (BudgetFrozen) Kind() string { return "budget_frozen" }
+
+// handleBudgetFrozen notes which reservation waits for the end of a freeze.
+func handleBudgetFrozen(s State, f BudgetFrozen) State {
+	s.FrozenReservation = f.Reservation
+	return s
+}
+
+// awaitsThaw reports whether the agent waits for the end of a freeze.
+func awaitsThaw(s State) bool {
+	return s.Phase == Reserving && s.FrozenReservation > 0 && s.FrozenReservation == s.Reservation && s.Suspended.Why == "" //mutant:frozen-time-counts
+}
+
+// updateClock stops the clock when the agent begins to wait for children or for the end of a freeze, and restarts
 // it when the wait is over.
 func updateClock(s State, fx []Effect) (State, []Effect) {
-	waits := awaitsChildrenOnly(s)
+	waits := awaitsChildrenOnly(s) || awaitsThaw(s)
 	switch {
 	case s.Phase == "" || s.Phase == Done:
 	case waits && !s.Paused: //mutant:waiting-for-children-counts

@@ -38,6 +38,9 @@ type Account struct {
 	Share  Amount // carved for the agent and those below it: see Carve
 	Below  Amount // taken by agents below it that use its share
 	Sharer string // the nearest agent above it that has a share, "": none
+
+	Subtree Subtree // the limit of the agent and those below it
+	Limited string  // the nearest agent above it that has a subtree limit, "": none
 }
 
 // InUse is all that the pool holds for the agent.
@@ -116,6 +119,7 @@ func (p Pool) withAccount(who string, a Account) Pool {
 	if p.accounts == nil {
 		p.accounts = immutable.NewSortedMap[string, *Account](nil)
 	}
+	p = p.passUp(before, &a)
 	p.accounts = p.accounts.Set(who, &a)
 	if a.Sharer == "" {
 		return p
@@ -164,7 +168,7 @@ func (p Pool) AdmitBelow(parent, who string, own Limit, first AttemptRequest) (P
 		}
 	}
 	keep := first.closingBound(first.Input)
-	a := Account{Limit: own, Sharer: p.sharerOf(parent)}
+	a := Account{Limit: own, Sharer: p.sharerOf(parent), Limited: p.limitedAbove(parent)}
 	if !first.isSane() || !p.isPriced(own, first) || !fitsIn(keep, p.roomFor(a)) || !fitsIn(keep, own.Room(Amount{})) { //mutant:blind-child-admitted-without-room
 		return p, false
 	}
@@ -186,6 +190,12 @@ func (p Pool) freeRoom() Amount { return p.roomFor(Account{}) }
 func (p Pool) RoomFor(who string) Amount { return p.roomFor(p.Account(who)) }
 
 func (p Pool) roomFor(a Account) Amount {
+	room, _ := p.subtreeRoom(a) //mutant:subtree-unlimited
+	return leastOf(room, p.runRoom(a))
+}
+
+// runRoom is what the run's limit leaves for an agent.
+func (p Pool) runRoom(a Account) Amount {
 	room := p.Limit.Room(p.Spent.Plus(p.Held).Plus(p.Kept)) //mutant:held-not-counted
 	return room.Minus(p.sharesWithin(room, p.restFor(a)))
 }
@@ -210,8 +220,9 @@ func (p Pool) Reserve(who string, reservation int, r AttemptRequest) (Pool, Gran
 		return p, Grant{Verdict: Denied, Short: ShortMoney}
 	}
 	p.Kept = p.Kept.Minus(a.Kept) // the agent may use its own reserve
-	own := a.Limit.Room(a.Spent)
-	// What its own cap forbids is not worth waiting for.
+	ofTrees, most := p.subtreeRoom(a)
+	own := leastOf(a.Limit.Room(a.Spent), most.Plus(a.Kept))
+	// What its own cap forbids, or the limit of a subtree whatever the others settle, is not worth waiting for.
 	best, _, _ := decideGrant(r, own, false)
 	switch best.Verdict {
 	case Granted:
@@ -219,7 +230,11 @@ func (p Pool) Reserve(who string, reservation int, r AttemptRequest) (Pool, Gran
 	case Closing:
 		r.Final = true
 	}
+<<<<<<< HEAD
 	g, take, keep := decideGrant(r, leastOf(p.roomFor(a), own), best.Verdict != Denied && !p.Held.Minus(p.Charges).Zero())
+=======
+	g, take, keep := decideGrant(r, leastOf(leastOf(p.runRoom(a), ofTrees.Plus(a.Kept)), own), best.Verdict != Denied && !p.Held.Zero())
+>>>>>>> cf171c62 (An operator limits or freezes an agent and the agents below it while they work: what they spend, hold and keep counts together, and the others go on)
 	if g.Short == "" {
 		g.Short = best.Short
 	}

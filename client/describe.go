@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
@@ -126,6 +127,8 @@ type AgentInfo struct {
 	Reserved budget.Amount `json:"reserved"`
 	Kept     budget.Amount `json:"kept"`  // reserved for its closing turn
 	Share    budget.Amount `json:"share"` // carved for it from the run's budget
+	// Subtree is the limit of the agent and the agents below it; nil: they have none of their own.
+	Subtree *event.SubtreeBudget `json:"subtree,omitempty"`
 }
 
 // BudgetInfo is the budget pool of a run in all its components. A limit of 0 is none.
@@ -139,6 +142,8 @@ type BudgetInfo struct {
 	Overrun  budget.Amount `json:"overrun"`
 	Frozen   bool          `json:"frozen"`
 	Waiting  int           `json:"waiting"` // reservations that wait for others to settle
+	// Paused counts the reservations that wait because the subtree of their agent is frozen.
+	Paused int `json:"paused,omitempty"`
 }
 
 // RunBudget is what `budget -o json` prints: the limits of a run, and what it and its agents have

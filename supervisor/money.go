@@ -29,6 +29,11 @@ func handleReserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 		return next, append(fx, more...)
 	}
 	s = s.takeBack(m, f.Request.ClosingBound()) //mutant:allowance-kept-over-a-request
+	if s.isFrozen(m) {
+		next, more := s.pauseRequest(m, f)
+		next, answers := next.drainQueue() // what came back may be enough for others
+		return next, append(append(fx, more...), answers...)
+	}
 	if s.Waiting() > 0 {
 		next, more := s.enqueueRequest(m, f).drainQueue()
 		return next, append(fx, more...)
@@ -61,7 +66,7 @@ func (s State) reserveAttempt(m Member, f agent.Reserve) (next State, fx []Effec
 	}
 	pool, g := s.Pool.Reserve(string(m.ID), reservation, request)
 	if why == "" {
-		why = shortageReason(g.Short)
+		why, detail = shortageReason(g.Short), s.describeSubtree(m, g.Short)
 	}
 	switch g.Verdict {
 	case budget.Stale:
@@ -72,7 +77,7 @@ func (s State) reserveAttempt(m Member, f agent.Reserve) (next State, fx []Effec
 		s = s.publishShortage(event.KindBudgetDenied, m.ID, f, why)
 		return s, []Effect{Tell{To: m.ID, Fact: agent.Denied{Reservation: reservation, Why: why, Detail: detail, By: by}}}, false
 	case budget.Granted:
-		why = ""
+		why, detail = "", ""
 	}
 	before := s
 	s.Pool = pool
@@ -115,6 +120,11 @@ func (s State) drainQueue() (State, []Effect) {
 		it := s.queue.byArrival.Iterator() //mutant:queue-overtaken
 		_, w, _ := it.Next()
 		m, _ := s.Member(w.member)
+		if s.isFrozen(m) {
+			next, more := s.pauseRequest(m, w.request)
+			s, fx = next, append(fx, more...)
+			continue
+		}
 		next, more, waits := s.dropRequest(m).reserveAttempt(m, w.request)
 		if waits {
 			break
@@ -187,6 +197,9 @@ func applyLimits(s State, f LimitSet) (State, []Effect) {
 	}
 	s.Pool.Limit = budget.Limit{Tokens: s.Run.Limits.Tokens, Nano: s.Run.Limits.Nano, Calls: s.Run.Limits.Calls}
 	s.holders.recalling = true // the new limits take effect with the next attempt of each agent
+	if s.Frozen {
+		s = s.resumeThawed()
+	}
 	s, fx := s.drainQueue()
 	return s, append(more, fx...)
 }

@@ -54,9 +54,17 @@ func (s State) describeShortage(id spec.ID, f agent.Reserve, why spec.Reason) *e
 	if own := account.Limit.Room(account.Spent); part(own) < part(free) {
 		short.Whose, short.Carved, limit, spent, free = event.OfAgent, 0, account.Limit, account.Spent, own
 	}
+	if at := s.Pool.ShortSubtree(string(id), componentOf[short.Of]); at != "" {
+		t := s.Pool.Account(at).Subtree
+		short.Whose, short.Subtree, short.Carved, limit, spent = event.OfSubtree, spec.ID(at), 0, t.Limit, t.Used.Minus(t.Held).Minus(account.Kept)
+		free = t.Limit.Room(t.Used).Plus(account.Held).Plus(account.Kept)
+	}
 	short.Limit, short.Used, short.Free, short.Need = part(budget.Amount(limit)), part(spent), max(0, part(free)), part(need)
 	return &short
 }
+
+// componentOf is the component of the budget that an event names.
+var componentOf = map[string]budget.Short{event.ShortTokens: budget.ShortTokens, event.ShortUSD: budget.ShortMoney, event.ShortCalls: budget.ShortCalls}
 
 // leastNeed is what an attempt with the least output can cost at most, and the closing turn that must fit after it.
 func leastNeed(r budget.AttemptRequest) budget.Amount {

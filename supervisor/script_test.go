@@ -173,6 +173,8 @@ func printTold(f agent.Fact) string {
 		return fmt.Sprintf("stop-allowed %d", f.Proposal) + printOrigin(f.By)
 	case agent.StopVetoed:
 		return fmt.Sprintf("stop-vetoed %d final=%t%s %q", f.Proposal, f.Final, printOrigin(f.By), f.Why)
+	case agent.BudgetFrozen:
+		return fmt.Sprintf("budget-frozen %d", f.Reservation)
 	case agent.ContextSet:
 		return printContext(f)
 	case agent.RuleAllowed:
@@ -375,6 +377,9 @@ func parseCommand(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "limits":
 		return supervisor.LimitSet{Limits: parseLimits(t, d), Patch: d.HasArg("patch"), Freeze: d.HasArg("freeze"), SoftMS: int64(argNumber(t, d, "soft-ms", 0)),
 			HardMS: int64(argNumber(t, d, "hard-ms", 0))}
+	case "subtree":
+		return supervisor.SubtreeLimitSet{Agent: spec.ID(argValue(t, d, "of")), Freeze: d.HasArg("freeze"), Unfreeze: d.HasArg("unfreeze"),
+			Limit: budget.Limit{Tokens: int64(argNumber(t, d, "tokens", 0)), Nano: int64(argNumber(t, d, "nano", 0)), Calls: int64(argNumber(t, d, "calls", 0))}}
 	case "context":
 		return parseContext(t, d)
 	case "lane-started":

@@ -69,6 +69,8 @@ func Decode(kind string, body func(into any) error) (f Fact, ok bool, err error)
 		f, err = decodeAs[PolicySet](body)
 	case "limit_set":
 		f, err = decodeAs[LimitSet](body)
+	case SubtreeLimitSet{}.Kind():
+		f, err = decodeAs[SubtreeLimitSet](body)
 	case ContextSet{}.Kind():
 		f, err = decodeAs[ContextSet](body)
 	case BacklogSet{}.Kind():
@@ -207,6 +209,8 @@ func stepOther(s State, fact Fact) (State, []Effect) {
 		return applyPolicy(s, f), nil
 	case LimitSet:
 		return applyLimits(s, f)
+	case SubtreeLimitSet:
+		return applySubtreeLimit(s, f)
 	case agent.ModelSet:
 		return applyModel(s, f), nil
 	case ContextSet:

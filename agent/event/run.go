@@ -49,17 +49,29 @@ type BudgetChanged struct {
 	// Policy is the rule that ends the agent.
 	Policy *PolicyVerdict `json:"policy,omitempty"`
 	By     string         `json:"by,omitempty"` // who changed the limits
+	// Subtree is the limit of Agent and the agents below it, which was changed.
+	Subtree *SubtreeBudget `json:"subtree,omitempty"`
+}
+
+// SubtreeBudget is the limit of an agent and those below it, and what they use of it.
+type SubtreeBudget struct {
+	Limit    budget.Limit  `json:"limit"`
+	Used     budget.Amount `json:"used"` // with what is kept for closing turns
+	Reserved budget.Amount `json:"reserved"`
+	Frozen   bool          `json:"frozen,omitempty"`
 }
 
 // BudgetShort says which limit does not cover an attempt, and by how much. The figures are tokens, billionths of a
 // dollar, or tool calls.
 type BudgetShort struct {
 	Of    string `json:"of"`    // tokens, nano_usd, tool_calls
-	Whose string `json:"whose"` // run, agent
-	Limit int64  `json:"limit"`
-	Used  int64  `json:"used"`
-	Free  int64  `json:"free"` // what reservations of other agents, closing turns and shares leave
-	Need  int64  `json:"need"` // the least that the attempt, and the closing turn after it, can cost at most
+	Whose string `json:"whose"` // run, agent, subtree
+	// Subtree is the agent whose subtree has the limit.
+	Subtree spec.ID `json:"subtree,omitempty"`
+	Limit   int64   `json:"limit"`
+	Used    int64   `json:"used"`
+	Free    int64   `json:"free"` // what reservations of other agents, closing turns and shares leave
+	Need    int64   `json:"need"` // the least that the attempt, and the closing turn after it, can cost at most
 	// Carved is what shares hold for other agents; it is no part of Free.
 	Carved int64 `json:"carved,omitempty"`
 }
@@ -71,6 +83,7 @@ const (
 	ShortCalls  = "tool_calls"
 	OfRun       = "run"
 	OfAgent     = "agent"
+	OfSubtree   = "subtree"
 )
 
 // PolicyApplied is policy.applied.

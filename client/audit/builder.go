@@ -251,6 +251,13 @@ func (b *builder) addChange(e client.Event) {
 		if d.Frozen {
 			text = "frozen: only closing turns, " + text
 		}
+		if t := d.Subtree; t != nil {
+			text = limitText(spec.RunLimits{Tokens: t.Limit.Tokens, Nano: t.Limit.Nano, Calls: t.Limit.Calls})
+			if t.Frozen {
+				text = "frozen: its agents wait, " + text
+			}
+			text = "of " + showText(string(d.Agent)) + " and the agents below it: " + text
+		}
 		b.addEntry(e, Entry{Kind: KindLimits, Text: text, By: showText(d.By)})
 	}
 }

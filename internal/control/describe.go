@@ -102,7 +102,7 @@ func describeRun(s supervisor.State) client.Description {
 		Root: r.Root, RootTurns: cmp.Or(r.RootTurns, spec.TurnsRoot), Limits: r.Limits, AgentLimits: r.Agent.WithDefaults(1), ParkMS: r.ParkMS, Policy: r.Policy,
 		LoopOptions: r.LoopOptions, Definitions: []client.DefinitionInfo{}, Tools: []client.ToolInfo{}, Agents: []client.AgentInfo{},
 		Budget: client.BudgetInfo{Limit: s.Pool.Limit, Used: s.Pool.Spent, Reserved: s.Pool.Held, Kept: s.Pool.Kept, Carved: s.Pool.Carved,
-			Unknown: s.Pool.Unknown, Overrun: s.Pool.Overrun, Frozen: s.Frozen, Waiting: s.Waiting()},
+			Unknown: s.Pool.Unknown, Overrun: s.Pool.Overrun, Frozen: s.Frozen, Waiting: s.Waiting(), Paused: supervisor.PausedRequests(s)},
 	}
 	if s.PolicySetAt > 0 {
 		d.PolicySet = &client.PolicyOrigin{By: s.PolicySetBy, At: time.UnixMilli(s.PolicySetAt).UTC().Format(time.RFC3339)}
@@ -120,7 +120,7 @@ func describeRun(s supervisor.State) client.Description {
 	s.Members(func(m supervisor.Member) {
 		a := s.Pool.Account(string(m.ID))
 		d.Agents = append(d.Agents, client.AgentInfo{ID: m.ID, Name: m.Name, Depth: m.Depth, Tools: nonNilList(r.OfferedTools(m)), Rights: nonNilList(m.Rights),
-			Limit: a.Limit, Used: a.Spent, Reserved: a.InUse(), Kept: a.Kept, Share: a.Share})
+			Limit: a.Limit, Used: a.Spent, Reserved: a.InUse(), Kept: a.Kept, Share: a.Share, Subtree: supervisor.SubtreeOf(s, m)})
 	})
 	d.Agents, d.AgentsLeftOut = fitList(d.Agents, func(a client.AgentInfo) int { return a.Depth })
 	return d

@@ -66,8 +66,9 @@ func (c *opener) checkContextSet(opened supervisor.Opened, named client.RunReque
 
 func (c *opener) checkChange(opened supervisor.Opened, named client.RunRequest, item mailbox.Item) error {
 	var (
-		rules  supervisor.PolicySet
-		limits supervisor.LimitSet
+		rules   supervisor.PolicySet
+		limits  supervisor.LimitSet
+		subtree supervisor.SubtreeLimitSet
 	)
 	switch {
 	case item.Kind == rules.Kind() && mailbox.Unmarshal(item.Body, &rules) == nil:
@@ -79,6 +80,10 @@ func (c *opener) checkChange(opened supervisor.Opened, named client.RunRequest, 
 			return badFile(dumpHint, "limits that were set while the run worked: %s is %d", name, n)
 		}
 		return c.cfg.CheckRestoredChange(opened, named, RecordedChange{Limits: &limits})
+	case item.Kind == subtree.Kind() && mailbox.Unmarshal(item.Body, &subtree) == nil:
+		if err := subtree.Validate(); err != nil {
+			return badFile(dumpHint, "limits of %s and below that were set while the run worked: %v", subtree.Agent, err)
+		}
 	}
 	return nil
 }

@@ -223,6 +223,12 @@ func (c *commander) setBudget(ctx context.Context, r client.BudgetRequest) (any,
 	if name, n := negativeLimit(r.Limits); n < 0 {
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("limits must not be negative: %s is %d", name, n), Hint: "use 0 for the default"}
 	}
+	if r.Agent != "" {
+		return c.setSubtreeLimit(ctx, r)
+	}
+	if r.Unfreeze {
+		return nil, &client.Error{Code: client.CodeBad, Text: "the run is not unfrozen", Hint: "name an agent, or set a limit: that lifts the freeze of a run"}
+	}
 	if r.Patch && r.Limits == (spec.RunLimits{}) {
 		return nil, &client.Error{Code: client.CodeBad, Text: "no limit is named", Hint: "with patch, name the limits that change"}
 	}

@@ -129,6 +129,9 @@ func detail(e client.Event) (string, bool) {
 			text += ": " + describeShortage(*d.Short)
 		}
 		text += describeVerdict(d.Policy)
+		if d.Subtree != nil {
+			text += " " + FormatSubtree(*d.Subtree)
+		}
 		return strings.TrimSpace(text), ok
 	case event.KindToolProposed, event.KindToolValidated, event.KindToolStarted, event.KindToolFinished, event.KindDelegationRequested, event.KindDelegationFinished, event.KindDelegationBackground:
 		d, ok := decodeData[event.ToolCall](e)

@@ -45,7 +45,11 @@ func describeShortage(s event.BudgetShort) string {
 	case event.ShortCalls:
 		unit = " tool calls"
 	}
-	text := fmt.Sprintf("the %s's limit of %s%s: %s used, %s free", CleanLine(s.Whose), figure(s.Limit), unit, figure(s.Used), figure(s.Free))
+	whose := "the " + CleanLine(s.Whose) + "'s"
+	if s.Subtree != "" {
+		whose = "the subtree " + CleanLine(string(s.Subtree)) + "'s"
+	}
+	text := fmt.Sprintf("%s limit of %s%s: %s used, %s free", whose, figure(s.Limit), unit, figure(s.Used), figure(s.Free))
 	if s.Carved > 0 {
 		text += ", " + figure(s.Carved) + " held as shares"
 	}
@@ -54,4 +58,24 @@ func describeShortage(s event.BudgetShort) string {
 		text += ", " + figure(lacks) + " too much"
 	}
 	return text
+}
+
+// FormatSubtree shows the limit of an agent and those below it, as `2.0k of 10k tokens, frozen`.
+func FormatSubtree(t event.SubtreeBudget) string {
+	var parts []string
+	add := func(limit, used int64, unit string, figure func(int64) string) {
+		if limit > 0 {
+			parts = append(parts, figure(used)+" of "+figure(limit)+unit)
+		}
+	}
+	add(t.Limit.Tokens, t.Used.Tokens, " tokens", formatTokens)
+	add(t.Limit.Nano, t.Used.Nano, "", func(n int64) string { return FormatUSD(float64(n)/1e9, false) })
+	add(t.Limit.Calls, t.Used.Calls, " tool calls", formatTokens)
+	if len(parts) == 0 {
+		parts = append(parts, "no limit")
+	}
+	if t.Frozen {
+		parts = append(parts, "frozen")
+	}
+	return strings.Join(parts, ", ")
 }

@@ -147,6 +147,9 @@ func (j *budgetJudge) checkRecalls(after *supervisor.State, f activation.Fact) {
 
 // changesLimits reports whether a fact changes more of the limits than the time.
 func changesLimits(p *population, f activation.Fact) bool {
+	if f.Kind == (supervisor.SubtreeLimitSet{}).Kind() {
+		return true
+	}
 	if f.Kind != (supervisor.LimitSet{}).Kind() {
 		return false
 	}

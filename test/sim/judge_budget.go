@@ -26,7 +26,9 @@ type budgetJudge struct {
 	overCommitted   budget.Amount                    // over a limit that was lowered below what was committed
 	overWithClosing budget.Amount                    // the same, with what is reserved for closing turns
 	limitsSet       bool
-	others          supervisor.OthersUse // what agents that are not in the run have
+	subtrees        map[spec.ID]subtreeRecord // limits of agents and those below them
+	paused          []spec.ID                 // agents that wait for the end of a freeze, in order
+	others          supervisor.OthersUse      // what agents that are not in the run have
 }
 
 func newBudgetJudge(p *population) *budgetJudge {
@@ -66,6 +68,7 @@ func (j *budgetJudge) checkGrant(before, after *supervisor.State, t activation.O
 	if !g.Closing && account.Kept.Tokens < account.Held.Tokens+closingOutput && !j.population.anyDamaged() {
 		j.fail("%s is granted a turn, and only %+v are kept for its closing turn", id, account.Kept)
 	}
+	j.checkThaw(after, key.who)
 	j.grants[key] = account.Held
 	j.noteAllowance(after, key, g)
 }
@@ -190,6 +193,10 @@ func (j *budgetJudge) checkOrder(t activation.OutboxMessage) {
 // dropWaiting removes agents from the queue that settle or end.
 func (j *budgetJudge) dropWaiting(after *supervisor.State, f activation.Fact) {
 	j.queue = slices.DeleteFunc(j.queue, func(who spec.ID) bool {
+		m, _ := after.Member(who)
+		return m.Done || f.Kind == "settle" && string(who) == f.From.Agent()
+	})
+	j.paused = slices.DeleteFunc(j.paused, func(who spec.ID) bool {
 		m, _ := after.Member(who)
 		return m.Done || f.Kind == "settle" && string(who) == f.From.Agent()
 	})

@@ -8,8 +8,10 @@ import (
 // clockJudge has a clock of its own for the working time of an agent.
 type clockJudge struct {
 	*watchedAgent
-	began int64          // the clock, moved on by the time without work
-	rests agent.Released // how the previous activation ended, until the next claim
+	began int64 // the clock, moved on by the time without work
+	// frozen is the newest reservation that waits, or waited, for the end of a freeze.
+	frozen int
+	rests  agent.Released // how the previous activation ended, until the next claim
 }
 
 // checkTimer checks that a timer counts only from its time on, by the timestamp of its entry.
@@ -41,12 +43,14 @@ func (j *clockJudge) advanceClock(before, after *agent.State, f activation.Fact)
 	case before.Phase == "":
 		j.began = after.Now
 		return
-	case asksPerson(before) || onlyChildren(before):
+	case asksPerson(before) || onlyChildren(before) || j.frozen == before.Reservation && before.Phase == agent.Reserving:
 		j.began += gap
 	case f.Kind == "resumed" && !(j.rests.Rests && j.rests.Due != 0 && after.Now <= j.rests.Due+wokenLateMS):
 		j.began += gap
 	}
 	switch f.Kind {
+	case "budget_frozen":
+		j.frozen = decodeFact[agent.BudgetFrozen](j.population, f).Reservation
 	case "released":
 		j.rests = decodeFact[agent.Released](j.population, f)
 	case "resumed":

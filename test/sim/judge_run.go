@@ -50,6 +50,7 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 	j.judges.budget.noteOthers(&before, f)
 	j.judges.budget.checkPool(&before, after, f)
 	j.judges.budget.dropWaiting(after, f)
+	j.judges.budget.checkSubtrees(&before, after, f)
 	j.judges.budget.noteRequest(&before, after, f, out)
 	switch from := spec.ID(f.From.Agent()); f.Kind {
 	case "return_allowance":
@@ -62,6 +63,8 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 		case "granted":
 			j.judges.budget.checkGrant(&before, after, t)
 			j.judges.budget.checkOrder(t)
+		case "budget_frozen":
+			j.judges.budget.notePaused(after, spec.ID(t.To.Agent()))
 		case "allowance_recalled":
 			j.judges.budget.noteRecall(t)
 		case "denied":

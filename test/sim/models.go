@@ -42,6 +42,9 @@ func (in *injector) changeUse() {
 	if in.isOn(faultContexts) && in.step%contextSteps == 0 {
 		in.changeContext()
 	}
+	if in.isOn(faultSubtrees) && in.step%subtreeSteps == 0 {
+		in.limitSubtree()
+	}
 	if in.isOn(faultOthers) && in.step%othersSteps == 0 {
 		in.useByOthers()
 	}

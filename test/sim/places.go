@@ -231,6 +231,9 @@ const (
 	placeBacklogReleased
 	placePreempted
 	placeReadAborted
+	placeSubtreeLimited
+	placeSubtreeFrozen
+	placeSubtreeThawed
 	placesMax
 )
 
@@ -271,7 +274,8 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"a run is forked", "a fork goes on over a request of its original",
 	"a prompt is changed", "a prompt is changed over a request", "a change reaches agents below", "a change of a prompt is refused", "an agent begins with layers of those above",
 	"a task is posted", "a task is claimed", "a task is claimed whose lease has ended", "a task is done", "a task is dropped", "the end of an agent opens its tasks again",
-	"a message preempts a turn", "a message aborts a read"}
+	"a message preempts a turn", "a message aborts a read",
+	"a subtree is limited", "an agent of a frozen subtree waits", "a subtree is unfrozen"}
 
 // String names a place.
 func (p place) String() string {

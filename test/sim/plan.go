@@ -56,12 +56,13 @@ const (
 	faultOthers                           // agents that are not in the run use its budget
 	faultContexts                         // the prompts and tools of live agents change
 	faultBacklog                          // agents share a backlog, and people change it
+	faultSubtrees                         // the limits of agents and those below them are changed and frozen
 	faultsAll        faultSet = 1<<iota - 1
 )
 
 var faultNames = [...]string{"crash", "panic", "lost-ack", "late-copy", "failing", "two-holders", "zombie", "unfenced", "bucket",
 	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "differing", "slow",
-	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "background", "head", "run-tail", "permissions", "handoffs", "models", "others", "contexts", "backlog"}
+	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "background", "head", "run-tail", "permissions", "handoffs", "models", "others", "contexts", "backlog", "subtrees"}
 
 // String lists the kinds that are on.
 func (f faultSet) String() string {
@@ -162,6 +163,8 @@ func (p *seedPlan) isDerived(f faultSet) (on, derived bool) {
 		return p.rate%othersEvery == othersAt, true
 	case faultContexts:
 		return p.rate%contextsEvery == contextsAt, true
+	case faultSubtrees:
+		return p.rate%subtreesEvery == subtreesAt, true
 	case faultBacklog:
 		return p.rate%backlogEvery == backlogAt, true
 	}

@@ -86,6 +86,8 @@ func (s *sim) runToEnd() {
 		s.now += int64(s.IntN(tickMSMax))
 		if !s.faultsEnded {
 			s.injector.changeUse()
+		} else {
+			s.injector.thawSubtrees()
 		}
 		if !s.faultsEnded && !s.isForming() && s.permille(s.rate) {
 			s.injector.injectFault()

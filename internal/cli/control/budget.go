@@ -30,11 +30,17 @@ and what is held back for closing turns, for the run and for each agent.
 
 set changes the given limits, keeps the others and lifts a freeze. freeze keeps the
 limits but allows only closing turns: every agent summarizes its findings and ends.
-Both need a run that has not ended.`,
+Both need a run that has not ended.
+
+With --agent ID, set changes the limit of that agent and all agents below it together,
+while they work; what they have spent and hold counts. --freeze, or freeze, makes them
+wait at their next turn, and --unfreeze lets them continue; the other agents go on.`,
 		Example: `  troupe budget 01k9z3
   troupe budget 01k9z3 -o json | jq .budget.used.tokens
   troupe budget 01k9z3 set --max-tokens 200000 --max-budget-usd 2
-  troupe budget 01k9z3 freeze`,
+  troupe budget 01k9z3 freeze
+  troupe budget 01k9z3 set --agent root-2-0 --max-tokens 50000
+  troupe budget 01k9z3 set --agent root-2-0 --freeze`,
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		Args:        checkBudgetArguments,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -45,7 +51,8 @@ Both need a run that has not ended.`,
 				if len(args) == 1 {
 					return cs.printBudget(ctx, s, run)
 				}
-				r := client.BudgetRequest{RunID: run, Freeze: args[1] == "freeze", Patch: args[1] == "set", Limits: l.givenLimits(c), By: request.UserName()}
+				r := client.BudgetRequest{RunID: run, Freeze: args[1] == "freeze" || l.freeze, Unfreeze: l.unfreeze, Patch: args[1] == "set", Limits: l.givenLimits(c),
+					By: request.UserName(), Agent: l.agent}
 				return cs.changeBudget(ctx, s, r)
 			})
 		},
@@ -58,12 +65,18 @@ Both need a run that has not ended.`,
 type budgetFlags struct {
 	tokens, calls int64
 	usd           float64
+
+	agent            string // whose limit, with those below it
+	freeze, unfreeze bool
 }
 
 func (l *budgetFlags) addFlags(c *cobra.Command) {
 	c.Flags().Int64Var(&l.tokens, "max-tokens", 0, "with set: most tokens of the whole tree")
 	c.Flags().Float64Var(&l.usd, "max-budget-usd", 0, "with set: most US dollars of the whole tree")
 	c.Flags().Int64Var(&l.calls, "max-tool-calls", 0, "with set: most tool calls of the whole tree")
+	c.Flags().StringVar(&l.agent, "agent", "", "with set or freeze: the limit of this agent and the agents below it ("+command.AgentFlag+")")
+	c.Flags().BoolVar(&l.freeze, "freeze", false, "with set --agent: the agents wait at their next turn")
+	c.Flags().BoolVar(&l.unfreeze, "unfreeze", false, "with set --agent: the agents continue")
 }
 
 // givenLimits returns the limits that were given as flags: settings apply to new runs only.
@@ -82,9 +95,15 @@ func (l *budgetFlags) givenLimits(c *cobra.Command) (given spec.RunLimits) {
 
 // checkArguments checks that the flags match the arguments.
 func (l *budgetFlags) checkArguments(c *cobra.Command, args []string) error {
-	given := c.Flags().Changed("max-tokens") || c.Flags().Changed("max-budget-usd") || c.Flags().Changed("max-tool-calls")
+	given := c.Flags().Changed("max-tokens") || c.Flags().Changed("max-budget-usd") || c.Flags().Changed("max-tool-calls") || l.freeze || l.unfreeze
 	hint := "troupe budget " + args[0] + " set --max-tokens N"
 	switch set := len(args) == 2 && args[1] == "set"; {
+	case l.agent == "" && (l.freeze || l.unfreeze):
+		return exit.UsageError("troupe budget "+args[0]+" freeze ends the whole run; a new limit lifts it", "--freeze and --unfreeze need --agent")
+	case l.freeze && l.unfreeze:
+		return exit.UsageError("give one of them", "--freeze and --unfreeze contradict each other")
+	case l.agent != "" && len(args) == 1:
+		return exit.UsageError(hint, "--agent is given with set or freeze")
 	case set && !given:
 		return exit.UsageError(hint, "set names no limit")
 	case !set && given:
@@ -144,6 +163,14 @@ func (cs *Commands) printBudget(ctx context.Context, s *session.Session, run str
 	}
 	if b.Waiting > 0 {
 		p.AddLine(fmt.Sprintf("%d agents wait for others to settle", b.Waiting))
+	}
+	if b.Paused > 0 {
+		p.AddLine(cs.Console.Style.Yellow(fmt.Sprintf("%d agents of frozen subtrees wait: set --agent ID --unfreeze lets them continue", b.Paused)))
+	}
+	for _, m := range d.Agents {
+		if m.Subtree != nil {
+			p.AddLine(fmt.Sprintf("%s and the agents below it: %s", term.CleanLine(string(m.ID)), term.FormatSubtree(*m.Subtree)))
+		}
 	}
 	p.Lines = append(p.Lines, "")
 	rows = nil

@@ -147,7 +147,7 @@ func run(root, judge string, seeds, jobs int, only, part string, verbose bool) e
 }
 
 func all() []Mutant {
-	return slices.Concat([]Mutant{{Name: "none", Rule: "nothing: the program as it is"}}, ofLives, ofLoop, ofManners, ofRun, ofGates, ofAllowances, ofKin, ofHandoffs, ofSteering, ofForks, ofContexts, ofBacklog, ofRest, ofActivations, ofLanes, ofPermissions, ofEntryPoints, blind)
+	return slices.Concat([]Mutant{{Name: "none", Rule: "nothing: the program as it is"}}, ofLives, ofLoop, ofManners, ofRun, ofGates, ofAllowances, ofKin, ofHandoffs, ofSteering, ofForks, ofContexts, ofSubtrees, ofBacklog, ofRest, ofActivations, ofLanes, ofPermissions, ofEntryPoints, blind)
 }
 
 // table prints what became of the mutants.
