@@ -268,8 +268,7 @@ type PolicyRequest struct {
 
 // BudgetRequest replaces a live run's limits: all of them, or with Patch those that are not
 // zero. With Freeze it replaces none, but the run grants only closing turns.
-//
-// With Agent it changes the limit of that agent and the agents below it together: tokens, money and tool calls, those that
+// With Agent it changes those limits of tokens, money and tool calls of that agent and the agents below it together that
 // are not zero. Freeze then makes these agents wait at their next turn, until Unfreeze; the others go on.
 type BudgetRequest struct {
 	RunID   string         `json:"run_id"`
@@ -277,10 +276,10 @@ type BudgetRequest struct {
 	Limits  spec.RunLimits `json:"limits"`
 	Patch   bool           `json:"patch,omitempty"`
 	Freeze  bool           `json:"freeze,omitempty"`
-	By      string         `json:"by,omitempty"` // the name of the user, for the audit log
+	By      string         `json:"by,omitempty"`    // the name of the user, for the audit log
+	Agent   string         `json:"agent,omitempty"` // with those below it; "": the run
 
-	Agent    string `json:"agent,omitempty"` // with those below it; "": the run
-	Unfreeze bool   `json:"unfreeze,omitempty"`
+	Unfreeze bool `json:"unfreeze,omitempty"`
 }
 
 // GetRequest asks for one run, with its Description if Describe is set.

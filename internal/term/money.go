@@ -60,12 +60,12 @@ func describeShortage(s event.BudgetShort) string {
 	return text
 }
 
-// FormatSubtree shows the limit of an agent and those below it, as `2.0k of 10k tokens, frozen`.
+// FormatSubtree shows the limit of an agent and those below it, as `2.0k of 10k tokens spent or kept, frozen`.
 func FormatSubtree(t event.SubtreeBudget) string {
 	var parts []string
 	add := func(limit, used int64, unit string, figure func(int64) string) {
 		if limit > 0 {
-			parts = append(parts, figure(used)+" of "+figure(limit)+unit)
+			parts = append(parts, figure(used)+" of "+figure(limit)+unit+" spent or kept")
 		}
 	}
 	add(t.Limit.Tokens, t.Used.Tokens, " tokens", formatTokens)

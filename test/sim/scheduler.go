@@ -256,7 +256,7 @@ func (sc *scheduler) advanceTime() {
 		next, whose = &shellTimer{name: "gate of " + name, due: at}, nil
 	}
 	switch {
-	case next == nil && sc.population.awaitsUser():
+	case next == nil && (sc.population.awaitsUser() || sc.population.awaitsThaw()):
 		return
 	case next == nil && sc.messages.reused:
 		// The counts of both sides are equal, and a message was taken for one that was read
@@ -290,7 +290,7 @@ func (sc *scheduler) isHung(sh *shell, t *shellTimer) bool {
 			}
 		}
 	}
-	return !sc.population.awaitsUser()
+	return !sc.population.awaitsUser() && !sc.population.awaitsThaw()
 }
 
 // cancelStuckRun cancels the run as a user does. If the log of the supervisor is closed, it reaches
