@@ -23,7 +23,7 @@ var namesInEvents = strings.Fields(`
 	parent path phase point pool posted_by purpose query reason ref root run run.finished:text run.reconciled:why
 	run.removed:why run_id schedule.missed:why schedule_id sections severity shard.readable:why shard.released:why
 	shard.taken:why shard.unreadable:why skill source stage state stop stop.allowed:rule stop.proposed:rule stop.vetoed:rule
-	stop_reason subtype task tier to tool.approved:from tool.approved:tool tool.denied:from tool.denied:tool
+	stop_reason subtree subtype task tier to tool.approved:from tool.approved:tool tool.denied:from tool.denied:tool
 	tool.progress:tool tool.retry:tool tools_added tools_removed trace transition turn.finished:rule turn.started:rule
 	type warning.raised:what whose
 `)

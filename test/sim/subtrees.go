@@ -92,6 +92,9 @@ func (j *budgetJudge) checkSubtrees(before, after *supervisor.State, f activatio
 	if f.Kind == (supervisor.SubtreeLimitSet{}).Kind() {
 		j.noteSubtree(before, after, decodeFact[supervisor.SubtreeLimitSet](j.population, f))
 	}
+	if f.Kind == (supervisor.LimitSet{}).Kind() { // a freeze of the run ends those that wait, too
+		j.queueThawed(after)
+	}
 	if j.population.anyDamaged() { // a log that lost entries has other amounts than those that were reserved
 		return
 	}
