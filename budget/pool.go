@@ -230,11 +230,7 @@ func (p Pool) Reserve(who string, reservation int, r AttemptRequest) (Pool, Gran
 	case Closing:
 		r.Final = true
 	}
-<<<<<<< HEAD
-	g, take, keep := decideGrant(r, leastOf(p.roomFor(a), own), best.Verdict != Denied && !p.Held.Minus(p.Charges).Zero())
-=======
-	g, take, keep := decideGrant(r, leastOf(leastOf(p.runRoom(a), ofTrees.Plus(a.Kept)), own), best.Verdict != Denied && !p.Held.Zero())
->>>>>>> cf171c62 (An operator limits or freezes an agent and the agents below it while they work: what they spend, hold and keep counts together, and the others go on)
+	g, take, keep := decideGrant(r, leastOf(leastOf(p.runRoom(a), ofTrees.Plus(a.Kept)), own), best.Verdict != Denied && !p.Held.Minus(p.Charges).Zero())
 	if g.Short == "" {
 		g.Short = best.Short
 	}
