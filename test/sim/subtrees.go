@@ -66,7 +66,9 @@ func (in *injector) thawSubtrees() {
 }
 
 // awaitsThaw reports whether an agent waits until a person unfreezes its subtree.
-func (p *population) awaitsThaw() bool { return supervisor.PausedRequests(p.super.shadow.super.State) > 0 }
+func (p *population) awaitsThaw() bool {
+	return supervisor.PausedRequests(p.super.shadow.super.State) > 0
+}
 
 // usedBelow is what an agent and those below it have spent and hold, by their own accounts.
 func usedBelow(st *supervisor.State, of spec.ID) (sum budget.Amount) {
