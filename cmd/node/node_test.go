@@ -162,7 +162,7 @@ func TestNodeRefusesInvalidFlags(t *testing.T) {
 		{[]string{"--http", "127.0.0.1:" + port, "--nats-port", "-1"}, 6, "httpapi: cannot listen"},
 		{[]string{"--http-token-file", "nowhere"}, 2, "--http-token-file"},
 		{[]string{"--http", "off", "--http-open-probes"}, 2, "need --http"},
-		{[]string{"--agents-owner", "ops"}, 2, "needs --agents-on-bus"},
+		{[]string{"--agents-owner", "ops"}, 2, "need --agents-on-bus"},
 		{[]string{"--agents-on-bus", "--agents-owner", "a.b"}, 2, "write up to 63"},
 		{[]string{"-s", "nats://127.0.0.1:1", "--http", "127.0.0.1:0"}, 2, "needs a token"},
 		{[]string{"-s", "nats://127.0.0.1:1"}, 6, "no NATS server"},
