@@ -7,7 +7,7 @@ func (p Pool) HoldMoney(parent, who string, nano int64) (next Pool, fits bool) {
 	if a.Open != 0 || a.Closed != 0 {
 		return p, true
 	}
-	a.Sharer = p.sharerOf(parent)
+	a.Sharer, a.Limited = p.sharerOf(parent), p.limitedAbove(parent)
 	if nano <= 0 || nano > usedMax || nano > p.roomFor(a).Nano {
 		return p, false
 	}

@@ -30,9 +30,9 @@ func (p Pool) SetSubtree(who string, limit Limit, frozen bool) Pool {
 		a.Subtree = Subtree{Set: true, Used: a.uses(), Held: a.InUse()}
 		accounts := p.accounts
 		it := accounts.Iterator()
-		for it.Seek(who + "-"); !it.Done(); {
+		for it.Seek(who + "-"); !it.Done(); { // in their order, the agents below come first, then the agent's own charge
 			id, below, _ := it.Next()
-			if !strings.HasPrefix(id, who+"-") {
+			if !strings.HasPrefix(id, who+"-") && !strings.HasPrefix(id, who+"/") {
 				break
 			}
 			a.Subtree.Used, a.Subtree.Held = a.Subtree.Used.Plus(below.uses()), a.Subtree.Held.Plus(below.InUse())

@@ -13,7 +13,7 @@ import (
 // namesInEvents are the fields of events without texts: names, ids, reasons and sums, and with their kinds those whose
 // names could mean a text, too. A new field of an event is either one of them or left out by event.WithoutContent.
 var namesInEvents = strings.Fields(`
-	activation after agent agent.tainted:tool always approved_by budget.changed:rule budget.changed:why budget.denied:rule
+	activation after agent always approved_by budget.changed:rule budget.changed:why budget.denied:rule
 	budget.denied:why budget.exhausted:rule budget.exhausted:why budget.overrun:rule budget.overrun:why
 	budget.reserved:rule budget.reserved:why budget.settled:rule budget.settled:why by call child children class code
 	conversation_id decision differs due ended error.raised:error gate.paused:why guardrail.escalated:tool

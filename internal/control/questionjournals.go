@@ -11,7 +11,9 @@ import (
 
 const (
 	journalsMax    = 64 // questions that have them: the oldest
-	journalsAtOnce = 16 // questions whose logs are replayed for one request; the next one continues with others
+	journalsAtOnce = 16 // questions whose logs are replayed for one request; the next request reads those of further ones
+	// journalFailuresMax is how many questions of one request may have logs that cannot be read: later ones are not tried.
+	journalFailuresMax = 16
 )
 
 // goalBytesMax bounds the task of a run beside a question.
@@ -26,19 +28,20 @@ type questionContext struct {
 // showJournals adds the task of the run and the digests of the journals of its root and of the agent that asks. A question
 // whose logs cannot be read counts without them.
 func (c *viewer) showJournals(ctx context.Context, list []Question) {
-	replays := 0
+	replays, failures := 0, 0
 	for i, q := range list[:min(len(list), journalsMax)] {
 		key := strings.Join([]string{"journal", q.RunID, string(q.Agent), q.Query.Query}, " ")
 		text, known := c.lost.find(key)
 		if !known {
-			if replays >= journalsAtOnce {
+			if replays >= journalsAtOnce || failures >= journalFailuresMax {
+				continue
+			}
+			found, ok := c.readQuestionContext(ctx, q)
+			if !ok {
+				failures++
 				continue
 			}
 			replays++
-			found, ok := c.readQuestionContext(ctx, q)
-			if !ok {
-				continue
-			}
 			text = strings.Join([]string{found.goal, found.journal, found.agentJournal}, contextSeparator)
 			c.lost.keep(key, text)
 		}

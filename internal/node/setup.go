@@ -30,7 +30,7 @@ func SetupServer(ctx context.Context, cfg Config, replicas int) error {
 	}
 	defer nc.Close()
 	refused := func() bool { return errors.Is(nc.LastError(), nats.ErrPermissionViolation) }
-	return leaderWait{wait: cfg.ServerWait, refused: refused, try: cfg.ServerWait, pause: leaderRetryPause, onWait: func(err error, left time.Duration) {
+	return leaderWait{wait: cfg.ServerWait, refused: refused, first: cfg.ServerWait, try: cfg.ServerWait, pause: leaderRetryPause, onWait: func(err error, left time.Duration) {
 		cfg.Logger.Warn("the server has no leader for what is to be made; waiting", "for", left.Round(time.Second), "error", err)
 	}}.run(ctx, func(ctx context.Context) error { return makeStores(ctx, nc, cfg, replicas) })
 }

@@ -65,7 +65,11 @@ func HeldByAgentTCP(remote, local string) bool {
 	if len(own) == 0 {
 		return false // it is of another user
 	}
-	for _, pid := range processes() {
+	pids, err := listProcesses()
+	if err != nil {
+		return true // nothing shows who it is
+	}
+	for _, pid := range pids {
 		if startedForAgent(pid) && holdsSocket(pid, own) {
 			return true
 		}
@@ -99,7 +103,7 @@ func holdsSocket(pid int, inodes []string) bool {
 	dir := filepath.Join("/proc", strconv.Itoa(pid), "fd")
 	files, err := os.ReadDir(dir)
 	if err != nil {
-		return errors.Is(err, fs.ErrPermission)
+		return !errors.Is(err, fs.ErrNotExist) // it hides what it has open
 	}
 	for _, f := range files {
 		target, err := os.Readlink(filepath.Join(dir, f.Name()))
@@ -175,10 +179,11 @@ func startsForAgents(pid int) bool {
 	return string(name) == keeperName || string(name) == SandboxHelper
 }
 
-func processes() []int {
+// listProcesses returns the ids of all processes that this one can see.
+func listProcesses() ([]int, error) {
 	names, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	var list []int
 	for _, n := range names {
@@ -186,5 +191,5 @@ func processes() []int {
 			list = append(list, pid)
 		}
 	}
-	return list
+	return list, nil
 }

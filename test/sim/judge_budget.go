@@ -77,7 +77,9 @@ func (j *budgetJudge) checkGrant(before, after *supervisor.State, t activation.O
 func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fact) {
 	p := after.Pool
 	used := p.Spent.Plus(p.Held).Minus(p.Overrun)
-	if f.Kind == "limit_set" {
+	// What the others had is a record: a log that has lost an earlier one may have admitted agents into that room.
+	contradicted := f.Kind == (supervisor.OthersUse{}).Kind() && j.population.anyDamaged()
+	if f.Kind == "limit_set" || contradicted {
 		j.limitsSet = true
 		j.overCommitted = used.Over(budget.Amount(p.Limit))
 		j.overWithClosing = used.Plus(p.Kept).Over(budget.Amount(p.Limit))

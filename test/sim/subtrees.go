@@ -74,8 +74,10 @@ func (p *population) awaitsThaw() bool {
 func usedBelow(st *supervisor.State, of spec.ID) (sum budget.Amount) {
 	st.Members(func(m supervisor.Member) {
 		if m.ID == of || slices.Contains(m.ID.Above(), of) {
-			a := st.Pool.Account(string(m.ID))
-			sum = sum.Plus(a.Spent).Plus(a.InUse()).Plus(a.Kept)
+			for _, who := range []string{string(m.ID), string(m.ID) + "/charge"} {
+				a := st.Pool.Account(who)
+				sum = sum.Plus(a.Spent).Plus(a.InUse()).Plus(a.Kept)
+			}
 		}
 	})
 	return sum

@@ -63,7 +63,8 @@ func (j *taintJudge) noteFact(before, after *agent.State, f activation.Fact) {
 			j.answers[e.Call] = true
 		}
 	}
-	if j.mail && len(before.Mail) > 0 && len(after.Mail) == 0 {
+	// Mail that is left when an agent ends has reached no model.
+	if j.mail && len(before.Mail) > 0 && len(after.Mail) == 0 && after.Phase != agent.Done {
 		j.read, j.mail = true, false
 	}
 	for _, m := range after.History[min(len(before.History), len(after.History)):] {

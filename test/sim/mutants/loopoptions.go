@@ -57,7 +57,7 @@ var ofManners = []Mutant{
 	{"effects-retried", "C5: only what may run twice is run again", own(Always)},
 	{"tools-retried-for-ever", "C5: a call is retried 3 times at most",
 		[]Edit{
-			{"tool-retries", ReplaceTerm(7, 7, `c.Tries < 20 && spec.ToolRetriesMax > 0`)},
+			{"tool-retries", ReplaceTerm(8, 8, `c.Tries < 20 && spec.ToolRetriesMax > 0`)},
 			{"tool-backoff", Replace(`c.Stage, c.Due = Retrying, s.Now+backoffMS[c.Tries%3]`)},
 		}},
 	{"retried-too-early", "C5: a retry waits for its time", own(Never)},
@@ -91,8 +91,8 @@ var ofManners = []Mutant{
 		own(Replace(`user(s.Fold.Text + s.Journal.NextAction + string(rune('a'+s.Turn)))`))},
 	{"journal-moves-with-each-turn", "D7: prompts show the journal of the last continuation",
 		[]Edit{
-			{"journal-unshown", ReplaceTerm(1, 1, `j.digest() == ""`)},
-			{"journal-shown", Replace(`return d + journalDigestHead + j.digest()`)},
+			{"journal-unshown", ReplaceTerm(1, 1, `j.Digest() == ""`)},
+			{"journal-shown", Replace(`return d + journalDigestHead + j.Digest()`)},
 		}},
 	{"summary-asked-for-ever", "D4: a failed summary falls back",
 		own(ReplaceTerm(1, 1, `s.PendingCompaction.Tries < 6 || other && false`))},
