@@ -12,19 +12,20 @@ import (
 // actor is one address: its log, the shells that drive it, and the shadow that
 // reads the log as it grows.
 type actor struct {
-	addr     mailbox.Address
-	id       spec.ID
-	log      []mailbox.Message
-	shells   []*shell
-	lease    uint64
-	starts   uint64
-	born     int64
-	slow     int64 // until then no node starts a shell
-	shadow   shadowReader
-	damaged  bool // its log was damaged, or garbage was forged in its name: many invariants no longer hold
-	closed   bool
-	reopened bool            // … and a message was sent to it since
-	forged   map[string]bool // entries of its log that no actor wrote, by their bytes
+	addr      mailbox.Address
+	id        spec.ID
+	log       []mailbox.Message
+	shells    []*shell
+	lease     uint64
+	starts    uint64
+	born      int64
+	slow      int64 // until then no node starts a shell
+	shadow    shadowReader
+	restarted bool // see restartEndedActor
+	damaged   bool // its log was damaged, or garbage was forged in its name: many invariants no longer hold
+	closed    bool
+	reopened  bool            // … and a message was sent to it since
+	forged    map[string]bool // entries of its log that no actor wrote, by their bytes
 }
 
 func (a *actor) noteForged(data []byte) {
