@@ -128,7 +128,7 @@ func RecallParts(p history.Transcript, id string) ([]Recalled, error) {
 	}
 	parts := make([]Recalled, len(pieces))
 	for i, piece := range pieces {
-		parts[i] = Recalled{Past: id, Part: i, Messages: piece.Messages, Fold: piece.Fold, Tainted: taintOfPast(p)}
+		parts[i] = Recalled{Past: id, Part: i, Messages: piece.Messages, Fold: piece.Fold, Tainted: taintOfHistory(p)}
 	}
 	return parts, nil
 }

@@ -140,7 +140,7 @@ func (s State) alwaysRule(c Call) string {
 	if r == "" {
 		return ""
 	}
-	with := addRule(s, withApprovals(s, spec.PermissionRule{Text: r, Tainted: c.Gate.Permit.Tainted}))
+	with := addRule(s, withApprovals(s, spec.PermissionRule{Text: r, AllowsTainted: c.Gate.Permit.Tainted}))
 	if with.decidePermission(c).Decision != permission.Allow {
 		return ""
 	}
@@ -178,7 +178,7 @@ func grantRule(s State, f Answered, q Park) (State, []Effect) {
 	if f.Decision != spec.Approve || f.Always != AlwaysRun || q.Rule == "" {
 		return s, nil
 	}
-	r := withApprovals(s, spec.PermissionRule{Text: q.Rule, From: "answer to " + q.Query, Tainted: q.Tainted != nil})
+	r := withApprovals(s, spec.PermissionRule{Text: q.Rule, From: "answer to " + q.Query, AllowsTainted: q.Tainted != nil})
 	s = addRule(s, r)
 	return s, []Effect{AllowRule{Rule: r}}
 }
@@ -188,7 +188,7 @@ func handleRuleAllowed(s State, f RuleAllowed) (State, []Effect) { return addRul
 
 func addRule(s State, r spec.PermissionRule) State {
 	same := func(o spec.PermissionRule) bool {
-		return o.Text == r.Text && o.Approvals >= r.Approvals && (o.Tainted || !r.Tainted)
+		return o.Text == r.Text && o.Approvals >= r.Approvals && (o.AllowsTainted || !r.AllowsTainted)
 	}
 	if len(s.AddedRules) < addedRulesMax && !slices.ContainsFunc(s.AddedRules, same) {
 		s.AddedRules = append(slices.Clip(s.AddedRules), r)

@@ -157,7 +157,7 @@ func lostCalls(s State) (State, []Effect) {
 		var e Effect
 		switch {
 		case s.Preempted && s.Cancel == nil && c.Stage == Running && c.Class == model.Read && !c.isRemote():
-			s = s.withCall(i, c.fail(abortedRead).directed())
+			s = s.withCall(i, c.fail(abortedRead).skippedByPerson())
 			continue
 		case c.Stage == Ended || c.Stage == Pending || c.Stage == Retrying || c.Gate.Person != "":
 			continue // the timer of a retry is among the clocks

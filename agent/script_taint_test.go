@@ -75,7 +75,7 @@ func parseTaintLine(p *spec.Permissions, line string) bool {
 	case "taint-files":
 		p.TaintFiles = true
 	case "allow-tainted":
-		p.Allow = append(p.Allow, spec.PermissionRule{Text: text, From: word, Tainted: true})
+		p.Allow = append(p.Allow, spec.PermissionRule{Text: text, From: word, AllowsTainted: true})
 	default:
 		return false
 	}

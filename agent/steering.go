@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/spec"
@@ -24,7 +23,7 @@ import (
 // of agents, too.
 type Steered struct {
 	Text string `msgpack:"t"`
-	// Now abandons what the turn under way has not begun.
+	// Now ends the current turn early: see the rules above.
 	Now bool `msgpack:"n,omitempty"`
 }
 
@@ -51,7 +50,7 @@ func handleSteered(s State, f Steered) (State, []Effect) {
 	return wakeIdle(s)
 }
 
-// preemptTurn begins nothing more of the turn under way.
+// preemptTurn ends the current turn at its next safe point.
 func preemptTurn(s State) (State, []Effect) {
 	s.Preempted = true
 	switch s.Phase {
@@ -99,9 +98,9 @@ func endPreemptedCalls(s State) (State, []Effect) {
 			if c.Gate.Person == "" {
 				fx = append(fx, AbortHooks{c.gateID()})
 			}
-			s = s.withCall(i, c.endGate(notRunSteered).directed())
+			s = s.withCall(i, c.endGate(notRunSteered).skippedByPerson())
 		case (c.Stage == Pending || c.Stage == Starting || c.Stage == Retrying) && !c.isLostBefore():
-			s = s.withCall(i, c.endUnbegun(notRunSteered).directed())
+			s = s.withCall(i, c.endUnbegun(notRunSteered).skippedByPerson())
 		case c.Name == askTool && c.Stage == Running:
 			s = s.withCall(i, c.end(model.ToolResult{Text: "not answered: a person changed course"}))
 		}
@@ -109,8 +108,8 @@ func endPreemptedCalls(s State) (State, []Effect) {
 	return s, fx
 }
 
-// directed marks a call that did not run because a person directed the agent: that is no obstacle.
-func (c Call) directed() Call {
+// skippedByPerson marks a call that a person's message kept from running, so that it does not count as an obstacle.
+func (c Call) skippedByPerson() Call {
 	c.DeniedByPerson = true
 	return c
 }
@@ -125,14 +124,14 @@ func (s State) asksAboutUnbegun(w suspension) bool {
 	return c.Name == askTool || c.Stage == Gated && !c.isLost()
 }
 
-// replacePreempted returns a reservation that was requested for a prompt without the user's message, and begins another turn.
-func replacePreempted(s State) (State, []Effect) {
+// restartTurn releases the reservation for the outdated prompt and begins a turn whose prompt has the user's message.
+func restartTurn(s State) (State, []Effect) {
 	s, fx := settleAhead(s, Settle{Reservation: s.Reservation, Turn: s.Turn})
 	s.Open = false
 	return prependEffects(fx)(endTurn(endSuspension(s), spec.Steering))
 }
 
-// withoutSteers ends the wait of users' messages: they have reached the transcript, or another agent.
+// withoutSteers clears the pending messages of users, after they reached the transcript or another agent.
 func (s State) withoutSteers() State {
 	s.Steers, s.Preempted = nil, false
 	return s
@@ -141,7 +140,7 @@ func (s State) withoutSteers() State {
 // steeredFacts are the messages of users that have not reached the transcript.
 func (s State) steeredFacts() []Effect {
 	fx := make([]Effect, 0, len(s.Steers))
-	for i, text := range slices.All(s.Steers) {
+	for i, text := range s.Steers {
 		fx = append(fx, Steered{Text: text, Now: s.Preempted && i == len(s.Steers)-1})
 	}
 	return fx

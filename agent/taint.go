@@ -9,15 +9,14 @@ import (
 	"github.com/troupe-run/troupe/internal/permission"
 )
 
-// An agent that has read text from outside is tainted: of such a text nobody knows who wrote it, and a model may do what it
-// says. The mark follows from the log: the result of a tool that brings such text, a message or an answer of an agent that
+// An agent that has read text from outside is tainted: anybody may have written such a text, and a model may obey it. The mark follows from the log: the result of a tool that brings such text, a message or an answer of an agent that
 // is tainted, or the task itself. It stays until the agent ends, travels with all that the agent says to others, and binds
 // the calls that send data out (internal/permission/taint.go). It counts from the model's next reply on, because the reply
 // before it was made without the text.
 
 // markTainted records the first text from outside that an agent reads.
 func markTainted(s State, t *spec.Taint) State {
-	if t == nil || s.Tainted != nil || !s.permissions.NotesTaint() {
+	if t == nil || s.Tainted != nil || !s.permissions.RecordsTaint() {
 		return s
 	}
 	s.Tainted = t
@@ -34,7 +33,7 @@ func markResults(s State, calls []Call) State {
 
 // taintOfResults is the first text from outside among the results of calls.
 func taintOfResults(s State, calls []Call) *spec.Taint {
-	if !s.permissions.NotesTaint() {
+	if !s.permissions.RecordsTaint() {
 		return nil
 	}
 	for _, c := range calls {
@@ -69,7 +68,7 @@ func permissionTool(s State, c Call) permission.Tool {
 	t := permission.Tool{Class: toolSpec.Class, Command: isCommand(&s.Task, c.Name)}
 	t.Data = permission.DataOf(toolSpec, t.Command, false) // whether its results are text from outside does not matter here
 	if s.Task.Private || s.tools.private {
-		t.Tainted = permission.DescribeTaint(s.Tainted)
+		t.TaintReason = permission.DescribeTaint(s.Tainted)
 	}
 	return t
 }
@@ -82,8 +81,8 @@ func taintOfQuestion(s State, c Call) *spec.Taint {
 	return s.Tainted
 }
 
-// taintOfPast is the text from outside that the agent of a history had read, for an agent of another run.
-func taintOfPast(p history.Transcript) *spec.Taint {
+// taintOfHistory is the text from outside that the agent of a history had read, for an agent of another run.
+func taintOfHistory(p history.Transcript) *spec.Taint {
 	if p.Tainted == nil {
 		return nil
 	}

@@ -156,7 +156,7 @@ func handleGranted(s State, f Granted) (State, []Effect) {
 		return replaceReservation(s)
 	}
 	if s.abandonsTurn() && !f.Closing { //mutant:request-without-the-message
-		return replacePreempted(s)
+		return restartTurn(s)
 	}
 	if s.Purpose == ForTurn && !f.Closing && mayChangeNow(s) { //mutant:outdated-reservation-used
 		return replaceOutdated(s)

@@ -44,7 +44,7 @@ func (a Allowance) Covers(r AttemptRequest) (take, keep Amount, ok bool) {
 // small part of what is free; ok is false if it is not.
 func (p Pool) Grant(who string, attempts int) (next Pool, granted Allowance, ok bool) {
 	a := p.Account(who)
-	if attempts < 1 || a.Open == 0 || a.AheadOf != 0 || a.Kept.Zero() || a.Subtree.Set || a.Limited != "" {
+	if attempts < 1 || a.Open == 0 || a.AheadOf != 0 || a.Kept.Zero() || a.Subtree.Set || a.LimitedBy != "" {
 		return p, Allowance{}, false // an agent in a limited subtree asks for each attempt
 	}
 	own := a.Limit.Room(a.Spent.Plus(a.Held).Plus(a.Kept))

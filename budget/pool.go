@@ -39,8 +39,8 @@ type Account struct {
 	Below  Amount // taken by agents below it that use its share
 	Sharer string // the nearest agent above it that has a share, "": none
 
-	Subtree Subtree // the limit of the agent and those below it
-	Limited string  // the nearest agent above it that has a subtree limit, "": none
+	Subtree   Subtree // the limit of the agent and those below it
+	LimitedBy string  // the nearest agent above it that has a subtree limit, "": none
 }
 
 // InUse is all that the pool holds for the agent.
@@ -119,7 +119,7 @@ func (p Pool) withAccount(who string, a Account) Pool {
 	if p.accounts == nil {
 		p.accounts = immutable.NewSortedMap[string, *Account](nil)
 	}
-	p = p.passUp(before, &a)
+	p = p.addToSubtrees(before, &a)
 	p.accounts = p.accounts.Set(who, &a)
 	if a.Sharer == "" {
 		return p
@@ -168,7 +168,7 @@ func (p Pool) AdmitBelow(parent, who string, own Limit, first AttemptRequest) (P
 		}
 	}
 	keep := first.closingBound(first.Input)
-	a := Account{Limit: own, Sharer: p.sharerOf(parent), Limited: p.limitedAbove(parent)}
+	a := Account{Limit: own, Sharer: p.sharerOf(parent), LimitedBy: p.nearestLimit(parent)}
 	if !first.isSane() || !p.isPriced(own, first) || !fitsIn(keep, p.roomFor(a)) || !fitsIn(keep, own.Room(Amount{})) { //mutant:blind-child-admitted-without-room
 		return p, false
 	}

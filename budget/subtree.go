@@ -36,9 +36,9 @@ func (p Pool) SetSubtree(who string, limit Limit, frozen bool) Pool {
 				break
 			}
 			a.Subtree.Used, a.Subtree.Held = a.Subtree.Used.Plus(below.uses()), a.Subtree.Held.Plus(below.InUse())
-			if below.Limited == a.Limited { // no agent between the two has a limit
+			if below.LimitedBy == a.LimitedBy { // no agent between the two has a limit
 				next := *below
-				next.Limited = who
+				next.LimitedBy = who
 				accounts = accounts.Set(id, &next)
 			}
 		}
@@ -52,8 +52,8 @@ func (p Pool) SetSubtree(who string, limit Limit, frozen bool) Pool {
 // uses is what the agent itself has spent and holds.
 func (a Account) uses() Amount { return a.Spent.Plus(a.InUse()).Plus(a.Kept) }
 
-// passUp adds what an account uses more than before to the subtrees that the agent is in.
-func (p Pool) passUp(before Account, a *Account) Pool {
+// addToSubtrees adds what an account uses more than before to the subtrees that the agent is in.
+func (p Pool) addToSubtrees(before Account, a *Account) Pool {
 	used, held := a.uses().Minus(before.uses()), a.InUse().Minus(before.InUse())
 	if used.Zero() && held.Zero() {
 		return p
@@ -61,19 +61,19 @@ func (p Pool) passUp(before Account, a *Account) Pool {
 	if a.Subtree.Set {
 		a.Subtree.Used, a.Subtree.Held = a.Subtree.Used.Plus(used), a.Subtree.Held.Plus(held)
 	}
-	for above := a.Limited; above != ""; {
+	for above := a.LimitedBy; above != ""; {
 		next := p.Account(above)
 		next.Subtree.Used, next.Subtree.Held = next.Subtree.Used.Plus(used), next.Subtree.Held.Plus(held) //mutant:subtree-counts-only-itself
 		p.accounts = p.accounts.Set(above, &next)
-		above = next.Limited
+		above = next.LimitedBy
 	}
 	return p
 }
 
-// limitedAbove is the nearest agent with a subtree limit at parent or above it; "": none.
-func (p Pool) limitedAbove(parent string) string {
+// nearestLimit is the nearest agent with a subtree limit at parent or above it; "": none.
+func (p Pool) nearestLimit(parent string) string {
 	if a := p.Account(parent); !a.Subtree.Set {
-		return a.Limited
+		return a.LimitedBy
 	}
 	return parent
 }
@@ -83,10 +83,10 @@ func (p Pool) eachSubtree(who string, a Account, visit func(who string, t Subtre
 	if a.Subtree.Set {
 		visit(who, a.Subtree)
 	}
-	for above := a.Limited; above != ""; {
+	for above := a.LimitedBy; above != ""; {
 		next := p.Account(above)
 		visit(above, next.Subtree)
-		above = next.Limited
+		above = next.LimitedBy
 	}
 }
 

@@ -147,8 +147,23 @@ func (c *Client) Questions(ctx context.Context) ([]Question, error) {
 	list := make([]Question, len(raw))
 	for i, r := range raw {
 		q := r.Query
-		list[i] = Question{RunID: r.RunID, Agent: r.Agent, Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call,
-			Digest: q.Digest, Rule: q.Rule, AskedMS: q.AskedMS, DueMS: q.DueMS, Approvals: q.Approvals, ApprovedBy: q.ApprovedBy, Goal: r.Goal, Journal: r.Journal, AgentJournal: r.AgentJournal}
+		list[i] = Question{
+			RunID:        r.RunID,
+			Agent:        r.Agent,
+			Query:        q.Query,
+			Question:     q.Question,
+			Reason:       q.Reason,
+			Call:         q.Call,
+			Digest:       q.Digest,
+			Rule:         q.Rule,
+			AskedMS:      q.AskedMS,
+			DueMS:        q.DueMS,
+			Approvals:    q.Approvals,
+			ApprovedBy:   q.ApprovedBy,
+			Goal:         r.Goal,
+			Journal:      r.Journal,
+			AgentJournal: r.AgentJournal,
+		}
 	}
 	return list, nil
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-run/troupe/budget"
 )
 
-// Nobody reports what an agent of another program costs. If the run states a charge for it, that much is held from the start
-// of the member that stands for it, and booked once it has been called. Without a charge the cost of the run is unknown.
+// Other programs report no cost. If the run states a charge, the pool holds it from the start of the member that calls the
+// program, and books it after the first call. Without a charge the cost of the run is unknown.
 
 // chargeAccount is the account of the pool that holds the charge for a member.
 func chargeAccount(id spec.ID) string { return string(id) + "/charge" }
@@ -25,8 +25,8 @@ func holdCharge(p budget.Pool, m Member, def Definition) (next budget.Pool, why 
 	return next, ""
 }
 
-// settleForeign books what a member that has ended has called of other programs.
-func settleForeign(s State, m Member, calls int) State {
+// settleForeignCalls books the charge of a finished member, or counts its calls as calls of unknown cost.
+func settleForeignCalls(s State, m Member, calls int) State {
 	def, _ := s.Run.findDefinition(m.Name)
 	if !def.Foreign || def.ChargeNano <= 0 {
 		s.Foreign += max(0, calls)
@@ -40,8 +40,8 @@ func settleForeign(s State, m Member, calls int) State {
 	return s
 }
 
-// foreignCalls is how many calls of other programs are assumed of a member whose own report of them is lost.
-func foreignCalls(s State, m Member) int {
+// assumedForeignCalls is how many foreign calls to assume for a member whose report is lost.
+func assumedForeignCalls(s State, m Member) int {
 	if def, _ := s.Run.findDefinition(m.Name); def.Foreign {
 		return 1
 	}

@@ -285,7 +285,7 @@ func finishMember(s State, from spec.ID, f agent.Finish) (State, []Effect) {
 		return s.countReported(m), nil
 	}
 	m.Outcome, m.Turns, m.Calls, m.Usage, m.Node = f.Outcome, f.Turns, f.Calls, f.Usage, f.Node
-	s = settleForeign(s, m, f.Foreign)
+	s = settleForeignCalls(s, m, f.Foreign)
 	m.ModelMS, m.ToolMS, m.WorkedMS = max(0, f.ModelMS), max(0, f.ToolMS), max(0, f.WorkedMS)
 	s = s.takeBack(m, budget.Amount{}) // it has settled all that it began //mutant:allowance-not-returned-at-the-end
 	return endMember(s, m)
@@ -354,7 +354,7 @@ func handleReportLog(s State, from spec.ID, f agent.ReportLog) (State, []Effect)
 	}
 	if f.Ended != nil { // its Finish is lost, or came before the supervisor knew of it: what it has used is what was settled
 		s, more := finishMember(s, from, agent.Finish{Outcome: *f.Ended, Node: f.Node, Turns: m.Turns, Calls: m.Calls, Usage: m.Usage,
-			ModelMS: m.ModelMS, ToolMS: m.ToolMS, WorkedMS: m.WorkedMS, Foreign: foreignCalls(s, m)})
+			ModelMS: m.ModelMS, ToolMS: m.ToolMS, WorkedMS: m.WorkedMS, Foreign: assumedForeignCalls(s, m)})
 		return s, append(fx, more...)
 	}
 	return s, fx

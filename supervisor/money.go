@@ -198,7 +198,7 @@ func applyLimits(s State, f LimitSet) (State, []Effect) {
 	s.Pool.Limit = budget.Limit{Tokens: s.Run.Limits.Tokens, Nano: s.Run.Limits.Nano, Calls: s.Run.Limits.Calls}
 	s.holders.recalling = true // the new limits take effect with the next attempt of each agent
 	if s.Frozen {
-		s = s.resumeThawed()
+		s = s.requeueUnfrozen()
 	}
 	s, fx := s.drainQueue()
 	return s, append(more, fx...)

@@ -50,7 +50,7 @@ const addedRulesMax = 256
 func allowRule(s State, from spec.ID, f agent.AllowRule) (State, []Effect) {
 	if _, ok := s.Member(from); !ok || s.Phase != Live || len(s.AddedRules) >= addedRulesMax ||
 		slices.ContainsFunc(s.AddedRules, func(r spec.PermissionRule) bool {
-			return r.Text == f.Rule.Text && r.Approvals >= f.Rule.Approvals && (r.Tainted || !f.Rule.Tainted)
+			return r.Text == f.Rule.Text && r.Approvals >= f.Rule.Approvals && (r.AllowsTainted || !f.Rule.AllowsTainted)
 		}) {
 		return s, nil
 	}

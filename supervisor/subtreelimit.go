@@ -72,7 +72,7 @@ func applySubtreeLimit(s State, f SubtreeLimitSet) (State, []Effect) {
 	t = s.Pool.Account(string(f.Agent)).Subtree
 	s = s.publishEvent(event.KindBudgetChanged, event.BudgetChanged{Agent: f.Agent, By: f.By, Subtree: subtreeBudget(t)})
 	s.holders.recalling = true
-	return s.resumeThawed().drainQueue()
+	return s.requeueUnfrozen().drainQueue()
 }
 
 // SubtreeOf shows the limit of a member and those below it; nil: they have none of their own.
@@ -105,8 +105,8 @@ func (s State) pauseRequest(m Member, f agent.Reserve) (State, []Effect) {
 	return s.put(m), []Effect{Tell{To: m.ID, Fact: agent.BudgetFrozen{Reservation: f.Reservation}}}
 }
 
-// resumeThawed queues the paused requests of members that are no longer frozen, in order of their arrival.
-func (s State) resumeThawed() State {
+// requeueUnfrozen queues the paused requests of members that are no longer frozen, in order of their arrival.
+func (s State) requeueUnfrozen() State {
 	var thawed []waitingRequest
 	s.queue.eachPaused(func(w waitingRequest) {
 		if m, _ := s.Member(w.member); !s.isFrozen(m) {

@@ -48,21 +48,21 @@ type PermissionRule struct {
 	Confined bool `json:"confined,omitempty"`
 	// Approvals is how many different people have added the rule while the run worked; 0: one.
 	Approvals int `json:"approvals,omitempty"`
-	// Tainted: a rule that allows also holds for calls that send data out, once the agent has read text from outside.
-	Tainted bool `json:"tainted,omitempty"`
+	// AllowsTainted: a rule that allows also holds for calls that send data out, once the agent has read text from outside.
+	AllowsTainted bool `json:"tainted,omitempty"`
 }
 
-// taintedMark ends the third part of a rule that is Tainted.
+// taintedMark ends the third part of a rule that is AllowsTainted.
 const taintedMark = "t"
 
 // MarshalBinary is the form of a rule in an entry: one element, because a run has many. The third part is there if the
-// rule is confined, if several people have added it, or if it is Tainted.
+// rule is confined, if several people have added it, or if it is AllowsTainted.
 func (r PermissionRule) MarshalBinary() ([]byte, error) {
 	text, third := r.Text+ruleSeparator+r.From, ""
 	if r.Approvals > 1 {
 		third = strconv.Itoa(r.Approvals)
 	}
-	if r.Tainted {
+	if r.AllowsTainted {
 		third += taintedMark
 	}
 	if third != "" || r.Confined {
@@ -76,7 +76,7 @@ func (r *PermissionRule) UnmarshalBinary(data []byte) error {
 	text, rest, _ := strings.Cut(string(data), ruleSeparator)
 	from, people, third := strings.Cut(rest, ruleSeparator)
 	*r = PermissionRule{Text: text, From: from, Confined: third && people == ""}
-	people, r.Tainted = strings.CutSuffix(people, taintedMark)
+	people, r.AllowsTainted = strings.CutSuffix(people, taintedMark)
 	if people != "" {
 		n, err := strconv.Atoi(people)
 		if err != nil {
@@ -184,7 +184,7 @@ func (p Permissions) Merge(own *Permissions) Permissions {
 func (p Permissions) Equal(o Permissions) bool {
 	same := func(a, b []PermissionRule) bool {
 		return slices.EqualFunc(a, b, func(x, y PermissionRule) bool {
-			return x.Text == y.Text && x.Confined == y.Confined && x.Tainted == y.Tainted
+			return x.Text == y.Text && x.Confined == y.Confined && x.AllowsTainted == y.AllowsTainted
 		})
 	}
 	return p.Mode == o.Mode && p.Confined == o.Confined && p.Yes == o.Yes && p.ShellForChildren == o.ShellForChildren && p.NoUserNotes == o.NoUserNotes && p.UserEnv == o.UserEnv && p.Approvals == o.Approvals &&

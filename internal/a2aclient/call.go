@@ -43,8 +43,8 @@ var (
 		"the task was not sent")
 	errNotSent  = errors.New("the task was not sent")
 	errForeign  = errors.New("the agent reports an error")
-	errNotAsked = errors.New("this node knows no such question; it may have been started again since. " +
-		"What the agent did is unknown")
+	errNotAsked = errors.New("this node no longer holds this question: it was restarted, or 256 newer ones were asked; " +
+		"what the agent did is unknown")
 	errAuth = errors.New("the agent wants an authorization that nobody gives during a call; " +
 		"what it did before is unknown")
 	errVanished  = errors.New("the agent stopped answering; what it did is unknown")

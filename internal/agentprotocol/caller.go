@@ -45,7 +45,7 @@ var (
 	errTwoAgents  = errors.New("two agents took the task at this name, and their answers are mixed; what they did is unknown")
 	errMalformed  = errors.New("the agent sent a message that is no chunk of the protocol; what it did is unknown")
 	errConnection = errors.New("the connection to the NATS server failed; what the agent did is unknown")
-	errNotAsked   = errors.New("this node knows no such question; it may have been started again since. What the agent did is unknown")
+	errNotAsked   = errors.New("this node no longer holds this question: it was restarted, or 256 newer ones were asked; what the agent did is unknown")
 )
 
 // Question says that an agent has asked a question, and waits for the answer to it. A call with its ID brings the answer.

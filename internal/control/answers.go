@@ -28,7 +28,7 @@ var decisions = []spec.Decision{spec.Approve, spec.Deny, spec.Skip, spec.TextOnl
 // question, the one whose mark is in the row of the run appends its answer; the others are refused. A
 // request that is sent again finds its own mark, and appends the same entry again.
 func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (any, error) {
-	if err := refuseAgents(ctx); err != nil {
+	if err := refuseAgentProgram(ctx); err != nil {
 		return nil, err
 	}
 	if !slices.Contains(decisions, r.Decision) {

@@ -41,7 +41,7 @@ func (c *commander) changeContext(ctx context.Context, r client.ContextRequest) 
 	if !r.Changes() {
 		return c.readContext(ctx, r)
 	}
-	if err := refuseAgents(ctx); err != nil {
+	if err := refuseAgentProgram(ctx); err != nil {
 		return nil, err
 	}
 	if len(r.By) > contextByMax {

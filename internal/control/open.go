@@ -19,15 +19,15 @@ import (
 // openRun opens a run, or continues the one that has this id. The log comes first: the index is written after it.
 func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) {
 	if r.Instead != "" {
-		if err := refuseAgents(ctx); err != nil {
+		if err := refuseAgentProgram(ctx); err != nil {
 			return nil, err
 		}
 	}
 	if err := checkRunID(r.RunID); err != nil {
 		return nil, err
 	}
-	if wish := requestedTimes(r); !wish.IsEmpty() {
-		return createSchedule(ctx, c, r, wish)
+	if times := requestedTimes(r); !times.IsEmpty() {
+		return createSchedule(ctx, c, r, times)
 	} else if r.Zone != "" || r.Missed != "" || r.Overlap != "" {
 		return nil, &client.Error{Code: client.CodeBad, Text: "zone, missed and overlap are only valid with a schedule", Hint: "add at or every, or leave them out"}
 	}

@@ -19,15 +19,15 @@ const (
 // goalBytesMax bounds the task of a run beside a question.
 const goalBytesMax = 400
 
-// questionContext is what a person wants to know of a run beside its question. An agent that waits for an answer edits no journal, so it
-// is read once for each question; the journal of the root is that of the first time.
+// questionContext is shown beside a question so that a person can judge it. It is read once for each question: the
+// asking agent cannot edit its journal while it waits. The root's journal may have changed since.
 type questionContext struct {
 	goal, journal, agentJournal string
 }
 
-// showJournals adds the task of the run and the digests of the journals of its root and of the agent that asks. A question
-// whose logs cannot be read counts without them.
-func (c *viewer) showJournals(ctx context.Context, list []Question) {
+// addQuestionContexts adds the task of the run and the digests of the journals of its root and of the agent that asks. A
+// question whose logs cannot be read is listed without them.
+func (c *viewer) addQuestionContexts(ctx context.Context, list []Question) {
 	replays, failures := 0, 0
 	for i, q := range list[:min(len(list), journalsMax)] {
 		key := strings.Join([]string{"journal", q.RunID, string(q.Agent), q.Query.Query}, " ")

@@ -57,7 +57,7 @@ func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
 	}
 	c.showLostCalls(ctx, questions)
 	slices.SortStableFunc(questions, func(a, b Question) int { return cmp.Compare(a.Query.AskedMS, b.Query.AskedMS) })
-	c.showJournals(ctx, questions)
+	c.addQuestionContexts(ctx, questions)
 	return fitQuestions(questions)
 }
 

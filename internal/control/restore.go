@@ -45,7 +45,7 @@ func (c *opener) restoreRun(ctx context.Context, r client.RestoreRequest) (any, 
 		return nil, err
 	}
 	if r.AcceptApprovals || len(r.Answers) > 0 {
-		if err := refuseAgents(ctx); err != nil {
+		if err := refuseAgentProgram(ctx); err != nil {
 			return nil, err
 		}
 	}

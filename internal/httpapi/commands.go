@@ -58,7 +58,7 @@ var errAgentAnswers = &client.Error{Code: client.CodeForbidden, Text: bus.AgentR
 // heldByAgent reports whether an agent's program has sent a request.
 func heldByAgent(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return ok && process.HeldByAgentTCP(r.RemoteAddr, local.String())
+	return ok && process.IsAgentPeerTCP(r.RemoteAddr, local.String())
 }
 
 // answerQuery is POST /api/v1/runs/{id}/answer.

@@ -67,14 +67,14 @@ func nextForeignStep(req model.Request) (answer string, call model.ToolCall) {
 	}
 	result := m.Results[len(m.Results)-1]
 	made := callOf(req.Messages[:at], result.Call)
-	question, _, isQuestion := ReadQuestion(result.Text)
+	question, _, isQuestion := readQuestion(result.Text)
 	switch {
 	case result.Error && made.Name == askTool:
 		return failedMark + " the agent asked a question, and nobody has answered it: " + result.Text + "\n" + made.Args, call
 	case result.Error:
 		return failedMark + " " + result.Text, call
 	case made.Name == askTool && !req.NoTools:
-		_, open, _ := ReadQuestion(lastResultOf(req.Messages[:at], delegateTool))
+		_, open, _ := readQuestion(lastResultOf(req.Messages[:at], delegateTool))
 		return "", foreignCall(req.Caller.Name, strings.TrimPrefix(result.Text, "a person answered: "), open)
 	case isQuestion && !req.NoTools && slices.ContainsFunc(req.Tools, func(t model.ToolSpec) bool { return t.Name == askTool }):
 		return "", model.ToolCall{Name: askTool, Args: encodeArgs(map[string]any{"question": req.Caller.Name + " asks: " + clipText(question, questionShown)})}
@@ -168,8 +168,9 @@ var questionForm = regexp.MustCompile(`(?s)^\[question ([a-z0-9]{1,64})\]\n(.*)$
 // WriteQuestion is the result of a call whose agent asks a question, and waits for the answer under that id.
 func WriteQuestion(id, question string) string { return "[question " + id + "]\n" + question }
 
-// ReadQuestion reads the text of WriteQuestion. An agent may write such a text itself: it then asks a question that nobody waits for.
-func ReadQuestion(result string) (question, id string, ok bool) {
+// readQuestion reads the text of WriteQuestion. An agent may forge such a text: its answer then
+// finds no open question, and the call fails.
+func readQuestion(result string) (question, id string, ok bool) {
 	m := questionForm.FindStringSubmatch(result)
 	if m == nil {
 		return "", "", false

@@ -24,8 +24,8 @@ const (
 	dataNone    = "none"
 )
 
-// DataWanted says what ParseData reads.
-const DataWanted = "a list of outside, private and sends, or none: what the tool does with data"
+// DataUsage says what ParseData reads.
+const DataUsage = "a list of outside, private and sends, or none: what the tool does with data"
 
 // ParseData reads model.ToolSpec.Data: words with commas, or none. It returns them in one order.
 func ParseData(text string) (string, error) {
@@ -40,10 +40,10 @@ func ParseData(text string) (string, error) {
 			d.Sends = true
 		case dataNone:
 			if strings.TrimSpace(text) != dataNone {
-				return "", fmt.Errorf("%.80q has none beside other words; write %s", text, DataWanted)
+				return "", fmt.Errorf("%.80q has none beside other words; write %s", text, DataUsage)
 			}
 		default:
-			return "", fmt.Errorf("%.80q is not %s", text, DataWanted)
+			return "", fmt.Errorf("%.80q is not %s", text, DataUsage)
 		}
 	}
 	return d.String(), nil

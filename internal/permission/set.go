@@ -54,8 +54,8 @@ type Tool struct {
 	Class   model.Class
 	Command bool // a command that the user's own agent file defines, or a function of the program
 	Data    Data
-	// Tainted says which text from outside the agent has read, in a run that reads private data; "": none.
-	Tainted string
+	// TaintReason is why the agent counts as tainted; empty: it does not, or no tool of the run reads private data.
+	TaintReason string
 }
 
 // Set is the permissions of an agent, compiled: its own, and those of its ancestors, of which the

@@ -9,6 +9,9 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
+// The lethal trifecta: an agent that reads text from outside and private data and can send data out can be made to leak the
+// data.
+
 // Values of spec.Permissions.Taint.
 const (
 	TaintOff  = "off"
@@ -16,13 +19,13 @@ const (
 	TaintDeny = "deny"
 )
 
-// TaintWanted says what ParseTaint reads.
-const TaintWanted = "ask, deny or off: what holds for calls that send data out, once an agent has read text from outside"
+// TaintUsage says what ParseTaint reads.
+const TaintUsage = "ask, deny or off: what holds for calls that send data out, once an agent has read text from outside"
 
 // ParseTaint reads a value of spec.Permissions.Taint; "" states none.
 func ParseTaint(text string) (string, error) {
 	if text = strings.ToLower(strings.TrimSpace(text)); !slices.Contains([]string{"", TaintOff, TaintAsk, TaintDeny}, text) {
-		return "", fmt.Errorf("%.40q is not %s", text, TaintWanted)
+		return "", fmt.Errorf("%.40q is not %s", text, TaintUsage)
 	}
 	return text, nil
 }
@@ -30,8 +33,8 @@ func ParseTaint(text string) (string, error) {
 // ByTaint is the author of a verdict about a call that sends data out.
 const ByTaint = "text from outside"
 
-// NotesTaint reports whether the agent's run notes which text from outside its agents have read: runs of earlier releases do not.
-func (s *Set) NotesTaint() bool {
+// RecordsTaint reports whether the agent's run records which text from outside its agents have read: runs of earlier releases do not.
+func (s *Set) RecordsTaint() bool {
 	return s != nil && slices.ContainsFunc(s.list, func(p agentRules) bool { return p.Taint != "" })
 }
 
@@ -65,10 +68,10 @@ func DescribeTaint(t *spec.Taint) string {
 // decideTainted decides about a call that is not denied, if it sends data out and the agent has read text from outside:
 // a rule that allows does not hold, unless it says that it does.
 func (p agentRules) decideTainted(v Verdict, c Call, t Tool, added []spec.PermissionRule) Verdict {
-	if t.Tainted == "" || p.Taint == "" || p.Taint == TaintOff || !dataOfCall(c, t.Data).Sends || p.allowsTainted(c, added) { //mutant:tainted-call-asks-nobody
+	if t.TaintReason == "" || p.Taint == "" || p.Taint == TaintOff || !dataOfCall(c, t.Data).Sends || p.allowsTainted(c, added) { //mutant:tainted-call-asks-nobody
 		return v
 	}
-	why := "it sends data out, and " + t.Tainted
+	why := "it sends data out, and " + t.TaintReason
 	if v.Decision == Ask {
 		why = v.Why + "; " + why
 	} else {
@@ -90,12 +93,12 @@ func (p agentRules) decideTainted(v Verdict, c Call, t Tool, added []spec.Permis
 func (p agentRules) allowsTainted(c Call, added []spec.PermissionRule) bool {
 	var list []Rule
 	for i, r := range p.allow {
-		if p.Allow[i].Tainted {
+		if p.Allow[i].AllowsTainted {
 			list = append(list, r)
 		}
 	}
 	for _, source := range added {
-		if r, err := ParseAllow(source.Text); err == nil && source.Tainted {
+		if r, err := ParseAllow(source.Text); err == nil && source.AllowsTainted {
 			list = append(list, r)
 		}
 	}

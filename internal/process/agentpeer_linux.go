@@ -20,19 +20,19 @@ import (
 // ancestorsMax bounds the walk to the first process.
 const ancestorsMax = 4096
 
-// HeldByAgent reports whether the other end of a local connection is held by a program that a node has started for an
+// IsAgentPeer reports whether the other end of a local connection is held by a program that a node has started for an
 // agent (the command of a tool or a hook, an MCP server), or by a descendant of one. Such a program runs below a keeper
 // or the helper of the sandbox, whatever its environment, group or session: a keeper is a subreaper. It is also true if
 // that end has gone already, because then nobody can say. It is false for other users and other machines.
-func HeldByAgent(conn net.Conn) bool {
+func IsAgentPeer(conn net.Conn) bool {
 	if local, ok := conn.(*net.UnixConn); ok {
-		return heldUnixEnd(local)
+		return isAgentUnixPeer(local)
 	}
-	return HeldByAgentTCP(conn.RemoteAddr().String(), conn.LocalAddr().String())
+	return IsAgentPeerTCP(conn.RemoteAddr().String(), conn.LocalAddr().String())
 }
 
-// heldUnixEnd asks the kernel which process has connected.
-func heldUnixEnd(conn *net.UnixConn) bool {
+// isAgentUnixPeer asks the kernel which process has connected.
+func isAgentUnixPeer(conn *net.UnixConn) bool {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return true
@@ -45,11 +45,11 @@ func heldUnixEnd(conn *net.UnixConn) bool {
 	if who.Pid <= 0 { // of another namespace of processes, in which no program of this node can be
 		return false
 	}
-	return startedForAgent(int(who.Pid))
+	return isAgentProcess(int(who.Pid))
 }
 
-// HeldByAgentTCP is HeldByAgent for the two addresses of a TCP connection, as the server sees them.
-func HeldByAgentTCP(remote, local string) bool {
+// IsAgentPeerTCP is IsAgentPeer for the two addresses of a TCP connection, as the server sees them.
+func IsAgentPeerTCP(remote, local string) bool {
 	there, err := netip.ParseAddrPort(remote)
 	if err != nil || !there.Addr().Unmap().IsLoopback() {
 		return false
@@ -70,7 +70,7 @@ func HeldByAgentTCP(remote, local string) bool {
 		return true // nothing shows who it is
 	}
 	for _, pid := range pids {
-		if startedForAgent(pid) && holdsSocket(pid, own) {
+		if isAgentProcess(pid) && holdsSocket(pid, own) {
 			return true
 		}
 	}
@@ -79,7 +79,7 @@ func HeldByAgentTCP(remote, local string) bool {
 }
 
 // socketsBetween returns the inodes of this user's sockets with these ports; found is false if no user has one.
-func socketsBetween(local, remote uint16) (own []string, found bool) {
+func socketsBetween(local, remote uint16) (inodes []string, found bool) {
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		text, err := os.ReadFile(table)
 		if err != nil {
@@ -91,11 +91,11 @@ func socketsBetween(local, remote uint16) (own []string, found bool) {
 				continue
 			}
 			if found = true; f[7] == strconv.Itoa(os.Getuid()) {
-				own = append(own, f[9])
+				inodes = append(inodes, f[9])
 			}
 		}
 	}
-	return own, found
+	return inodes, found
 }
 
 // holdsSocket reports whether a process has one of these sockets open, or hides what it has open.
@@ -114,9 +114,9 @@ func holdsSocket(pid int, inodes []string) bool {
 	return false
 }
 
-// startedForAgent walks from a process to the first ancestor that it shares with this one. A node that an agent's command
+// isAgentProcess walks from a process to the first ancestor that it shares with this one. A node that an agent's command
 // has started, such as one of a test, is below a keeper itself, and so are its users: that keeper counts for nothing.
-func startedForAgent(pid int) bool {
+func isAgentProcess(pid int) bool {
 	own := ancestorsOf(os.Getpid())
 	for range 3 { // a parent that ends meanwhile leaves its children to another one
 		list := ancestorsOf(pid)
@@ -127,7 +127,7 @@ func startedForAgent(pid int) bool {
 			if slices.Contains(own, p) {
 				return false
 			}
-			if startsForAgents(p) {
+			if isKeeper(p) {
 				return true
 			}
 		}
@@ -169,8 +169,8 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// startsForAgents reports whether a process is a keeper, or the helper of the sandbox.
-func startsForAgents(pid int) bool {
+// isKeeper reports whether a process is a keeper, or the helper of the sandbox.
+func isKeeper(pid int) bool {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
 		return false

@@ -45,12 +45,14 @@ func coveredDelegates(cfg *Config, t agentSet, req acceptedRequest, nano int64, 
 		}
 		return t, d.Delegates, nil
 	case slices.Contains(req.agents, d.Name):
-		return t, nil, refuse.Bad("state what is charged for it with delegate_charges in your settings, give --max-tokens instead of a limit in money, or --allow-unpriced "+d.Delegates[i]+", or remove it from "+d.Path,
+		return t, nil, refuse.Bad("state what is charged for it with delegate_charges in your settings, give --max-tokens instead of a limit "+
+			"in money, or --allow-unpriced "+d.Delegates[i]+", or remove it from "+d.Path,
 			"the agent %s may call %s, whose cost is unknown, so a limit in money cannot be kept", d.Name, d.Delegates[i])
 	}
 	for _, name := range d.Delegates {
 		if isUncovered(name) {
-			t.addWarning("%s: %s is left out: its cost is unknown, and there is a limit in money; delegate_charges of your settings can state a charge, and --allow-unpriced %s lets it be called", d.Path, name, name)
+			t.addWarning("%s: %s is left out: its cost is unknown, and there is a limit in money; delegate_charges of your "+
+				"settings can state a charge, and --allow-unpriced %s lets it be called", d.Path, name, name)
 		}
 	}
 	return t, slices.DeleteFunc(slices.Clone(d.Delegates), isUncovered), nil
@@ -94,11 +96,11 @@ func addForeign(cfg *Config, t agentSet) (agentSet, error) {
 		t.definitions = append(t.definitions, supervisor.Definition{Name: name, Description: where, System: orchestrator.ForeignPrompt, Hash: HashVersion(orchestrator.ForeignPrompt),
 			Tools: tools, Offer: tools, Delegates: []string{}, OnlyNamed: true, Foreign: true, ChargeNano: int64(t.charges[name] * usdNano),
 			Limits: spec.Limits{Turns: foreignTurnsMax, Output: foreignOutput}, Model: &spec.Model{Name: choice.Name(), Price: choice.Price},
-			// Equal answers of an agent are no loop here.
+			// Repeated answers of another program are not a loop of this agent.
 			LoopOptions: spec.LoopOptions{Watch: spec.Watch{Of: 1}}})
 	}
 	return t, nil
 }
 
-// foreignOutput is what is reserved for a reply of such an agent, whose rule costs no tokens.
+// foreignOutput is what is reserved for a reply of such an agent, which calls no model.
 const foreignOutput = 256

@@ -91,7 +91,7 @@ func (b *Builder) runPermissions(req acceptedRequest) (spec.Permissions, error) 
 		}
 		p.Allow, p.Ask, p.Deny = slices.Concat(p.Allow, project.Allow), slices.Concat(p.Ask, project.Ask), slices.Concat(p.Deny, project.Deny)
 		p.Approvals = max(p.Approvals, project.Approvals)
-		p = withTaintOf(p, project)
+		p = tightenTaint(p, project)
 	}
 	asked := req.permissions
 	p.Allow, p.Ask, p.Deny = slices.Concat(p.Allow, asked.Allow), slices.Concat(p.Ask, asked.Ask), slices.Concat(p.Deny, asked.Deny)
@@ -111,7 +111,7 @@ func (b *Builder) runPermissions(req acceptedRequest) (spec.Permissions, error) 
 			return p, err
 		}
 		p.Ask, p.Deny, p.Approvals = slices.Concat(p.Ask, local.Ask), slices.Concat(p.Deny, local.Deny, denied), max(p.Approvals, local.Approvals)
-		p = withTaintOf(p, local)
+		p = tightenTaint(p, local)
 		if local.Mode != "" {
 			p.Mode = local.Mode.Stricter(p.Mode)
 		}

@@ -261,7 +261,7 @@ func looserPermissions(p, than spec.Permissions) string {
 // hasRule reports whether a list has a rule, whoever wrote it.
 func hasRule(list []spec.PermissionRule, r spec.PermissionRule) bool {
 	return slices.ContainsFunc(list, func(o spec.PermissionRule) bool {
-		return o.Text == r.Text && o.Confined == r.Confined && o.Tainted == r.Tainted
+		return o.Text == r.Text && o.Confined == r.Confined && o.AllowsTainted == r.AllowsTainted
 	})
 }
 

@@ -11,10 +11,13 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
+// The lethal trifecta: an agent that reads text from outside and private data and can send data out can be made to leak the
+// data.
+
 const taintHint = "see docs/taint.md"
 
-// withTaintOf adds what permissions say about text from outside. It only tightens.
-func withTaintOf(p, other spec.Permissions) spec.Permissions {
+// tightenTaint adds what other permissions say about text from outside. It only tightens.
+func tightenTaint(p, other spec.Permissions) spec.Permissions {
 	p.Taint, p.TaintFiles = spec.StricterTaint(p.Taint, other.Taint), p.TaintFiles || other.TaintFiles
 	return p
 }
@@ -51,7 +54,8 @@ func warnTrifecta(o supervisor.Opened) []string {
 	if names == nil {
 		return nil
 	}
-	return []string{"may read text from outside and private data, and send data out (docs/taint.md): " + strings.Join(names[:min(len(names), trifectaNamed)], ", ") + more(len(names)-trifectaNamed)}
+	return []string{"may read text from outside and private data, and send data out (docs/taint.md): " +
+		strings.Join(names[:min(len(names), trifectaNamed)], ", ") + andMore(len(names)-trifectaNamed)}
 }
 
 // Bounds of the warning.
@@ -60,7 +64,7 @@ const (
 	toolsNamed    = 2 // for each of the three
 )
 
-func more(n int) string {
+func andMore(n int) string {
 	if n <= 0 {
 		return ""
 	}
@@ -93,5 +97,5 @@ func trifectaOf(o supervisor.Opened, d supervisor.Definition) string {
 }
 
 func joinSome(names []string) string {
-	return strings.Join(names[:min(len(names), toolsNamed)], ", ") + more(len(names)-toolsNamed)
+	return strings.Join(names[:min(len(names), toolsNamed)], ", ") + andMore(len(names)-toolsNamed)
 }

@@ -61,12 +61,12 @@ type Rule struct {
 type Times struct{ At, Every, Zone, Missed, Overlap, On, Conversation string }
 
 // IsEmpty reports whether a request says nothing: its run begins now.
-func (w Times) IsEmpty() bool { return w.At == "" && w.Every == "" && w.On == "" }
+func (t Times) IsEmpty() bool { return t.At == "" && t.Every == "" && t.On == "" }
 
 // errRule: see Problem.
 var errRule = errors.New("schedule: invalid rule")
 
-// Problem is what is wrong with a wish, and the remedy.
+// Problem says what is wrong with the requested times, and the remedy.
 type Problem struct{ Text, Hint string }
 
 func (p *Problem) Error() string { return p.Text + ": " + p.Hint }

@@ -130,8 +130,8 @@ func (f foreignAgents) Call(ctx context.Context, c tool.Call) (tool.Result, erro
 	case errors.As(err, &asked) && f.isMember:
 		return tool.Result{Text: orchestrator.WriteQuestion(asked.ID, asked.Text)}, nil
 	case errors.As(err, &asked):
-		return tool.Result{Text: text}, fmt.Errorf("%s: the agent asked a question and nobody answers it during a call; what it did before is unknown. Call it again with a task that answers the question: %q",
-			args.Agent, asked.Text)
+		return tool.Result{Text: text}, fmt.Errorf("%s: the agent asked a question and nobody answers it during a call; "+
+			"what it did before is unknown. Call it again with a task that answers the question: %q", args.Agent, asked.Text)
 	}
 	if err == nil {
 		text, err = fits.check(text)

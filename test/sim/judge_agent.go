@@ -45,8 +45,21 @@ func newAgentJudge(p *population, a *actor) *agentJudge {
 	permits := &permissionJudge{watchedAgent: s, asked: map[string]askedCall{}, approved: map[string]string{}, people: map[string]map[string]bool{}}
 	permits.taint = &taintJudge{watchedAgent: s, answers: map[string]bool{}}
 	calls := newCallJudge(s, breakers, permits)
-	return &agentJudge{watchedAgent: s, calls: calls, permits: permits, prompts: prompts, breakers: breakers, goals: &goalJudge{watchedAgent: s, calls: calls, handoffs: handoffs},
-		clock: &clockJudge{watchedAgent: s}, pauses: &pauseJudge{watchedAgent: s, prompts: prompts}, background: &backgroundJudge{watchedAgent: s, away: map[string]spec.ID{}, handoffs: handoffs}, models: &modelJudge{watchedAgent: s}, contexts: &contextJudge{watchedAgent: s}, forks: &forkJudge{watchedAgent: s}, steering: &steeringJudge{watchedAgent: s}}
+	return &agentJudge{
+		watchedAgent: s,
+		calls:        calls,
+		permits:      permits,
+		prompts:      prompts,
+		breakers:     breakers,
+		goals:        &goalJudge{watchedAgent: s, calls: calls, handoffs: handoffs},
+		clock:        &clockJudge{watchedAgent: s},
+		pauses:       &pauseJudge{watchedAgent: s, prompts: prompts},
+		background:   &backgroundJudge{watchedAgent: s, away: map[string]spec.ID{}, handoffs: handoffs},
+		models:       &modelJudge{watchedAgent: s},
+		contexts:     &contextJudge{watchedAgent: s},
+		forks:        &forkJudge{watchedAgent: s},
+		steering:     &steeringJudge{watchedAgent: s},
+	}
 }
 
 func (j *agentJudge) checkFinal() {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -38,7 +39,7 @@ func (j *agentJudge) checkQuestion(after *agent.State, q agent.Park, out activat
 	a := j.actor
 	asked := slices.ContainsFunc(out.Messages, func(t activation.OutboxMessage) bool {
 		var p agent.Park
-		return t.Kind == "park" && mailbox.Unmarshal(t.Body, &p) == nil && p == q
+		return t.Kind == "park" && mailbox.Unmarshal(t.Body, &p) == nil && reflect.DeepEqual(p, q)
 	})
 	if q.Reason != spec.ResumeUnsafe && (!after.Task.LoopOptions.AskPeople || j.permits.isUnattended()) {
 		j.fail("%s asks %q, and nobody can be asked", a.id, q.Question)

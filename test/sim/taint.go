@@ -35,7 +35,7 @@ func drawTaint(d dice, o *supervisor.Opened) {
 		}
 	}
 	if d.percent(20) {
-		o.Permissions.Allow = append(o.Permissions.Allow, spec.PermissionRule{Text: "pay", Tainted: true})
+		o.Permissions.Allow = append(o.Permissions.Allow, spec.PermissionRule{Text: "pay", AllowsTainted: true})
 	}
 }
 
@@ -110,7 +110,7 @@ func (j *taintJudge) checkMessages(out activation.Stepped) {
 // decide is what holds for a call of a tool under the permissions of one agent, because of text from outside.
 func (j *taintJudge) decide(tool, mode string, rules []spec.Permissions) spec.HookDecision {
 	allowed := slices.ContainsFunc(rules, func(p spec.Permissions) bool {
-		return slices.ContainsFunc(p.Allow, func(r spec.PermissionRule) bool { return r.Tainted && r.Text == tool })
+		return slices.ContainsFunc(p.Allow, func(r spec.PermissionRule) bool { return r.AllowsTainted && r.Text == tool })
 	})
 	if !j.read || tool != "pay" || allowed {
 		return spec.HookPass

@@ -14,7 +14,7 @@ import (
 // account it runs in, so the front looks which process holds the connection, and marks what an agent's program publishes on the
 // subjects of decisions. The node refuses marked decisions. A client that sends the mark itself only refuses itself.
 
-// decisionVerbs are the verbs by which a client may answer a question, or change what an agent may do.
+// decisionVerbs are the verbs that an agent's program may not use: they answer questions, approve calls, or change prompts and tools.
 var decisionVerbs = []string{"answer", "restore", "context", "run"}
 
 // isDecision reports whether a line publishes on a subject of decisions.

@@ -46,7 +46,7 @@ func (c *eventClient) forward() {
 		if c.keepLine(line) {
 			continue
 		}
-		if c.relay.proxy.isDecision(line) && process.HeldByAgent(c.relay.out) {
+		if c.relay.proxy.isDecision(line) && process.IsAgentPeer(c.relay.out) {
 			if err := forwardMarked(c.relay.in, bytes.Clone(line), c.in); err != nil {
 				return
 			}

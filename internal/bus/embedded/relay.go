@@ -57,7 +57,7 @@ func (r *connRelay) run() {
 func (r *connRelay) runPlain() {
 	var sides sync.WaitGroup
 	sides.Go(func() {
-		if process.HeldByAgent(r.out) {
+		if process.IsAgentPeer(r.out) {
 			r.forwardAgent()
 		} else {
 			_, _ = io.Copy(r.in, r.out) // either side may end at any time

@@ -49,8 +49,22 @@ func PreviewRun(sessions *session.Opener, g Sources, servers, name string) (supe
 	if err != nil {
 		return supervisor.Opened{}, nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong"}
 	}
-	o, accepted, err := node.PreviewRun(node.Config{StateDir: sessions.StateDir, Env: sessions.Console.Getenv, Tools: own.Tools, A2AAgents: own.A2AAgents, DelegateCharges: own.Charges, Servers: session.UserServerFile()}, client.RunRequest{RunID: client.NewID(), Prompt: "preview", Agent: name,
-		Dir: g.Dir, Agents: g.Agents, MCPConfig: servers, Model: investigator.Name})
+	o, accepted, err := node.PreviewRun(node.Config{
+		StateDir:        sessions.StateDir,
+		Env:             sessions.Console.Getenv,
+		Tools:           own.Tools,
+		A2AAgents:       own.A2AAgents,
+		DelegateCharges: own.Charges,
+		Servers:         session.UserServerFile(),
+	}, client.RunRequest{
+		RunID:     client.NewID(),
+		Prompt:    "preview",
+		Agent:     name,
+		Dir:       g.Dir,
+		Agents:    g.Agents,
+		MCPConfig: servers,
+		Model:     investigator.Name,
+	})
 	return o, accepted.Notes, err
 }
 

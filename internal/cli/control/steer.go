@@ -16,7 +16,7 @@ func (cs *Commands) Steer() *cobra.Command {
 	var now bool
 	c := &cobra.Command{
 		Use: "steer RUN TEXT", Args: command.Exactly("RUN", "TEXT"),
-		Short:       "Send a message to a working agent; it reads it at its next turn, or at once",
+		Short:       "Send a message that a working agent reads at its next turn",
 		Example:     "  troupe steer 01k9z3 \"Leave the vendored code out\"\n  troupe steer 01k9z3 --agent historian \"Only this year\"\n  troupe steer 01k9z3 --now \"Do not deploy\"",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {

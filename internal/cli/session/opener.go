@@ -191,12 +191,41 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 	if err != nil {
 		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong; see docs/throttling.md"}
 	}
-	var web *node.HTTPConfig
-	if o.HTTP != "" && why == ToRun {
-		web = &node.HTTPConfig{Address: o.HTTP, Token: o.Console.Getenv("TROUPE_HTTP_TOKEN")}
-	}
-	h, err := node.Start(ctx, node.Config{HTTP: web, StateDir: o.StateDir, LogStore: o.LogStore, NoPort: why == ToInspect, ConfigHome: embedded.ConfigHome(o.Console.Getenv), Roots: roots, SearchParentDirs: true, UserDirs: true, Env: o.Console.Getenv, Environ: os.Environ(), Model: o.Model, Prices: prices, Hooks: cfg.Hooks, ClaudeHome: cfg.ClaudeHome, CommandEnv: cfg.CommandEnv,
-		Guardrails: own.Guardrails, Tools: own.Tools, A2AAgents: own.A2AAgents, DelegateCharges: own.Charges, Permissions: own.Permissions, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, NoActors: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, RetainAge: stored.RetainAge, RetainBytes: stored.RetainBytes, EventsContent: stored.EventsContent, RequestRates: requests, TokenRates: tokens, Telemetry: o.Telemetry, Contributions: o.Contributions, Logger: o.Console.Logger()})
+	h, err := node.Start(ctx, node.Config{
+		HTTP:             o.httpConfig(why),
+		StateDir:         o.StateDir,
+		LogStore:         o.LogStore,
+		NoPort:           why == ToInspect,
+		ConfigHome:       embedded.ConfigHome(o.Console.Getenv),
+		Roots:            roots,
+		SearchParentDirs: true,
+		UserDirs:         true,
+		Env:              o.Console.Getenv,
+		Environ:          os.Environ(),
+		Model:            o.Model,
+		Prices:           prices,
+		Hooks:            cfg.Hooks,
+		ClaudeHome:       cfg.ClaudeHome,
+		CommandEnv:       cfg.CommandEnv,
+		Guardrails:       own.Guardrails,
+		Tools:            own.Tools,
+		A2AAgents:        own.A2AAgents,
+		DelegateCharges:  own.Charges,
+		Permissions:      own.Permissions,
+		Servers:          UserServerFile(),
+		Record:           o.Recordings.record,
+		Replay:           o.Recordings.replay,
+		NoActors:         why == ToInspect,
+		MaxLiveRuns:      o.MaxLiveRuns,
+		RetainAge:        stored.RetainAge,
+		RetainBytes:      stored.RetainBytes,
+		EventsContent:    stored.EventsContent,
+		RequestRates:     requests,
+		TokenRates:       tokens,
+		Telemetry:        o.Telemetry,
+		Contributions:    o.Contributions,
+		Logger:           o.Console.Logger(),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -208,6 +237,14 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 		return nil, errors.Join(err, h.Close())
 	}
 	return s, nil
+}
+
+// httpConfig is the API over HTTP that a node for a run offers; nil: none.
+func (o *Opener) httpConfig(why Purpose) *node.HTTPConfig {
+	if o.HTTP == "" || why != ToRun {
+		return nil
+	}
+	return &node.HTTPConfig{Address: o.HTTP, Token: o.Console.Getenv("TROUPE_HTTP_TOKEN")}
 }
 
 // nodeSettings returns the user's own settings that hold for each node of the state directory: one in this process removes

@@ -17,7 +17,7 @@ func readTaint(d *decoder, key string, n *yaml.Node) string {
 	}
 	mode, err := permission.ParseTaint(text)
 	if n.Kind != yaml.ScalarNode || err != nil || mode == "" {
-		d.rejectValue(n, key, permission.TaintWanted)
+		d.rejectValue(n, key, permission.TaintUsage)
 		return ""
 	}
 	return mode
@@ -34,7 +34,7 @@ func readOwnTaint(d *decoder, key string, n *yaml.Node) {
 func readData(d *decoder, key string, n *yaml.Node) string {
 	data, err := permission.ParseData(strings.Join(d.readList(n, key), ","))
 	if err != nil {
-		d.rejectValue(n, key, permission.DataWanted)
+		d.rejectValue(n, key, permission.DataUsage)
 		return ""
 	}
 	return data
@@ -44,7 +44,7 @@ func readData(d *decoder, key string, n *yaml.Node) string {
 func readTaintedRules(d *decoder, key string, n *yaml.Node, list func(*[]spec.PermissionRule, bool) fieldReader) (rules []spec.PermissionRule) {
 	list(&rules, true)(d, key, n)
 	for i := range rules {
-		rules[i].Tainted = true
+		rules[i].AllowsTainted = true
 	}
 	return rules
 }
