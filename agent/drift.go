@@ -186,7 +186,7 @@ func continueHeld(s State, w suspension) (State, []Effect) {
 	if i := s.Calls.find(w.Question.Call); i >= 0 && s.Calls[i].Stage == Ended {
 		return advanceCalls(s)
 	}
-	if s.Preempted && s.asksAboutUnbegun(w) {
+	if s.Preempted && asksAboutUnbegun(s, w) {
 		return advanceCalls(s)
 	}
 	s, e := suspendForPerson(s, w)

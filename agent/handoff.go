@@ -146,9 +146,9 @@ func passOn(s State, fx []Effect) (State, []Effect) {
 		m.Call = "" // the call is one of this agent: the other one awaits no answer to it
 		fx = append(fx, m)
 	}
-	fx = append(fx, s.steeredFacts()...)
+	fx = append(fx, steeredFacts(s)...)
 	s.Mail = nil
-	return s.withoutSteers(), fx
+	return withoutSteers(s), fx
 }
 
 func (Messaged) effect() {}

@@ -107,7 +107,7 @@ func handleBarred(s State, f Barred) (State, []Effect) {
 	if f.Why != "" {
 		why += ": " + f.Why
 	}
-	if s.abandonsTurn() {
+	if abandonsTurn(s) {
 		s, fx := releaseReservation(s)
 		return prependEffects(fx)(endTurn(endSuspension(s), spec.Steering))
 	}

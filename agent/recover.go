@@ -69,7 +69,7 @@ func recoverAttempt(s State, f Failed) (State, []Effect) {
 	}
 	s, fx := settleReservation(s, f.Reply, 0)
 	s.Anchor = anchor // a failed attempt is no measure of the prompt
-	if f.Class == model.Aborted && s.abandonsTurn() {
+	if f.Class == model.Aborted && abandonsTurn(s) {
 		return prependEffects(fx)(endTurn(endSuspension(s), spec.Steering))
 	}
 	if waits {

@@ -78,7 +78,7 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 			fx = append(fx, runGateHooks(s)) //mutant:gate-lost-in-a-crash
 		}
 	case Thinking:
-		if s.abandonsTurn() {
+		if abandonsTurn(s) {
 			return prependEffects(fx)(lostModelCall(s, whole || s.Fork.Originals))
 		}
 		unsent := whole || s.Fork.Originals // the original's request is the original's to pay for //mutant:fork-pays-for-its-original
@@ -120,7 +120,7 @@ func lostModelCall(s State, never bool) (State, []Effect) {
 		s, more := finishAgent(withoutReservation(s), abortedOutcome(s, spec.AbortedStreaming))
 		return s, append(fx, more...)
 	}
-	if s.abandonsTurn() {
+	if abandonsTurn(s) {
 		return prependEffects(fx)(endTurn(endSuspension(s), spec.Steering))
 	}
 	return prependEffects(fx)(anotherAttempt(s)) //mutant:lost-reservation-used-again

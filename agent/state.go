@@ -241,5 +241,5 @@ func appendWaiting(s State) State {
 		s = appendSteering(s, text)
 	}
 	s.Remarks = nil
-	return s.withoutSteers()
+	return withoutSteers(s)
 }

@@ -55,13 +55,13 @@ func preemptTurn(s State) (State, []Effect) {
 	s.Preempted = true
 	switch s.Phase {
 	case Thinking:
-		if s.abandonsTurn() {
+		if abandonsTurn(s) {
 			return s, []Effect{AbortModel{Reservation: s.Reservation}}
 		}
 	case Acting:
 		return prependEffects(abortReads(s))(advanceCalls(s))
 	case Waiting:
-		if s.Suspended.Why == AwaitsPerson && s.asksAboutUnbegun(s.Suspended) {
+		if s.Suspended.Why == AwaitsPerson && asksAboutUnbegun(s, s.Suspended) {
 			s, fx := endQuestion(s)
 			return prependEffects(fx)(advanceCalls(s))
 		}
@@ -70,7 +70,7 @@ func preemptTurn(s State) (State, []Effect) {
 }
 
 // abandonsTurn reports whether the request of the turn under way is abandoned because of a user's message.
-func (s State) abandonsTurn() bool {
+func abandonsTurn(s State) bool {
 	return s.Preempted && s.Cancel == nil && s.Purpose == ForTurn && s.ClosingReason == ""
 }
 
@@ -115,7 +115,7 @@ func (c Call) skippedByPerson() Call {
 }
 
 // asksAboutUnbegun reports whether a question is about a call that has not begun, or is a question of the model.
-func (s State) asksAboutUnbegun(w suspension) bool {
+func asksAboutUnbegun(s State, w suspension) bool {
 	i := s.Calls.find(w.Question.Call)
 	if w.Then != ThenCalls || i < 0 {
 		return false
@@ -132,13 +132,13 @@ func restartTurn(s State) (State, []Effect) {
 }
 
 // withoutSteers clears the pending messages of users, after they reached the transcript or another agent.
-func (s State) withoutSteers() State {
+func withoutSteers(s State) State {
 	s.Steers, s.Preempted = nil, false
 	return s
 }
 
 // steeredFacts are the messages of users that have not reached the transcript.
-func (s State) steeredFacts() []Effect {
+func steeredFacts(s State) []Effect {
 	fx := make([]Effect, 0, len(s.Steers))
 	for i, text := range s.Steers {
 		fx = append(fx, Steered{Text: text, Now: s.Preempted && i == len(s.Steers)-1})

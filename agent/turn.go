@@ -155,7 +155,7 @@ func handleGranted(s State, f Granted) (State, []Effect) {
 	if s.NextModel != nil { //mutant:reservation-of-the-model-before
 		return replaceReservation(s)
 	}
-	if s.abandonsTurn() && !f.Closing { //mutant:request-without-the-message
+	if abandonsTurn(s) && !f.Closing { //mutant:request-without-the-message
 		return restartTurn(s)
 	}
 	if s.Purpose == ForTurn && !f.Closing && mayChangeNow(s) { //mutant:outdated-reservation-used
@@ -278,7 +278,7 @@ func actOnReply(s State, stop model.Stop) (State, []Effect) {
 		return endClosingTurn(s, text, calls)
 	case len(calls) > 0:
 		return dispatchCalls(s, calls)
-	case s.abandonsTurn(): // a claimed completion, too: the user has said something since
+	case abandonsTurn(s): // a claimed completion, too: the user has said something since
 		return endTurn(s, spec.Steering)
 	case s.LoopDetection.Forced && stop != model.StopRefusal: //mutant:question-not-forced
 		return askInsteadOfModel(s, text)

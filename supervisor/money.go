@@ -29,8 +29,8 @@ func handleReserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 		return next, append(fx, more...)
 	}
 	s = s.takeBack(m, f.Request.ClosingBound()) //mutant:allowance-kept-over-a-request
-	if s.isFrozen(m) {
-		next, more := s.pauseRequest(m, f)
+	if isFrozen(s, m) {
+		next, more := pauseRequest(s, m, f)
 		next, answers := next.drainQueue() // what came back may be enough for others
 		return next, append(append(fx, more...), answers...)
 	}
@@ -66,7 +66,7 @@ func (s State) reserveAttempt(m Member, f agent.Reserve) (next State, fx []Effec
 	}
 	pool, g := s.Pool.Reserve(string(m.ID), reservation, request)
 	if why == "" {
-		why, detail = shortageReason(g.Short), s.describeSubtree(m, g.Short)
+		why, detail = shortageReason(g.Short), describeSubtree(s, m, g.Short)
 	}
 	switch g.Verdict {
 	case budget.Stale:
@@ -120,8 +120,8 @@ func (s State) drainQueue() (State, []Effect) {
 		it := s.queue.byArrival.Iterator() //mutant:queue-overtaken
 		_, w, _ := it.Next()
 		m, _ := s.Member(w.member)
-		if s.isFrozen(m) {
-			next, more := s.pauseRequest(m, w.request)
+		if isFrozen(s, m) {
+			next, more := pauseRequest(s, m, w.request)
 			s, fx = next, append(fx, more...)
 			continue
 		}
@@ -198,7 +198,7 @@ func applyLimits(s State, f LimitSet) (State, []Effect) {
 	s.Pool.Limit = budget.Limit{Tokens: s.Run.Limits.Tokens, Nano: s.Run.Limits.Nano, Calls: s.Run.Limits.Calls}
 	s.holders.recalling = true // the new limits take effect with the next attempt of each agent
 	if s.Frozen {
-		s = s.requeueUnfrozen()
+		s = requeueUnfrozen(s)
 	}
 	s, fx := s.drainQueue()
 	return s, append(more, fx...)

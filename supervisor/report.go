@@ -11,7 +11,7 @@ import (
 
 // Result sums up the run in its current state; it is final once the Phase is Over.
 func (s State) Result() event.Result {
-	spend := s.spend()
+	spend := spendOf(s)
 	r := event.Result{Type: "result", Run: s.Run.Run, Conversation: s.Run.Conversation, Reason: s.Outcome.Reason,
 		Partial: s.Outcome.Partial, Text: s.Outcome.Text, Detail: s.Outcome.Detail, Journal: s.Outcome.Journal,
 		CostUSD: spend.CostUSD, CostKnown: spend.CostKnown, CostEstimated: spend.CostEstimated, Budget: spend.Budget}
@@ -53,8 +53,8 @@ func (s State) Result() event.Result {
 	return r
 }
 
-// spend returns what the run has spent, and its limits.
-func (s State) spend() event.Spend {
+// spendOf returns what the run has spent, and its limits.
+func spendOf(s State) event.Spend {
 	p := &s.Pool
 	return event.Spend{
 		CostUSD: float64(p.Spent.Nano) / 1e9, CostKnown: s.Run.Model.Price.Known && s.Foreign == 0 && !s.before.unknown,

@@ -72,7 +72,7 @@ func applySubtreeLimit(s State, f SubtreeLimitSet) (State, []Effect) {
 	t = s.Pool.Account(string(f.Agent)).Subtree
 	s = s.publishEvent(event.KindBudgetChanged, event.BudgetChanged{Agent: f.Agent, By: f.By, Subtree: subtreeBudget(t)})
 	s.holders.recalling = true
-	return s.requeueUnfrozen().drainQueue()
+	return requeueUnfrozen(s).drainQueue()
 }
 
 // SubtreeOf shows the limit of a member and those below it; nil: they have none of their own.
@@ -95,21 +95,21 @@ func subtreeBudget(t budget.Subtree) *event.SubtreeBudget {
 
 // isFrozen reports whether a member waits at its next turn because a subtree that it is in is frozen. A freeze of the whole
 // run ends all agents, those too.
-func (s State) isFrozen(m Member) bool {
+func isFrozen(s State, m Member) bool {
 	return !s.Frozen && s.Pool.FrozenBy(string(m.ID)) != "" //mutant:frozen-subtree-goes-on
 }
 
 // pauseRequest keeps the request of a member of a frozen subtree apart from those that wait for budget: the others go on.
-func (s State) pauseRequest(m Member, f agent.Reserve) (State, []Effect) {
+func pauseRequest(s State, m Member, f agent.Reserve) (State, []Effect) {
 	s.queue, m.queueKey = s.queue.remove(m.queueKey).pause(waitingRequest{member: m.ID, request: f})
 	return s.put(m), []Effect{Tell{To: m.ID, Fact: agent.BudgetFrozen{Reservation: f.Reservation}}}
 }
 
 // requeueUnfrozen queues the paused requests of members that are no longer frozen, in order of their arrival.
-func (s State) requeueUnfrozen() State {
+func requeueUnfrozen(s State) State {
 	var thawed []waitingRequest
 	s.queue.eachPaused(func(w waitingRequest) {
-		if m, _ := s.Member(w.member); !s.isFrozen(m) {
+		if m, _ := s.Member(w.member); !isFrozen(s, m) {
 			thawed = append(thawed, w)
 		}
 	})
@@ -121,7 +121,7 @@ func (s State) requeueUnfrozen() State {
 }
 
 // describeSubtree says which subtree limit does not cover an attempt; "": another limit is short.
-func (s State) describeSubtree(m Member, short budget.Short) string {
+func describeSubtree(s State, m Member, short budget.Short) string {
 	if short == "" {
 		return ""
 	}

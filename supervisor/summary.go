@@ -115,7 +115,7 @@ const (
 )
 
 // spentStep is the larger part of the limits in tokens and in money that is spent, in steps.
-func (s State) spentStep() (step int64) {
+func spentStep(s State) (step int64) {
 	if s.Now-s.Began < spentAfterMS {
 		return 0
 	}
@@ -132,7 +132,7 @@ func (s State) spentStep() (step int64) {
 func (s State) SummaryKey() SummaryKey {
 	return SummaryKey{members: s.members.revision, phase: s.Phase, active: s.Activation != "", parked: s.IsParked(),
 		canceled: s.Cancel != nil, now: s.Cancel != nil && s.Cancel.Now,
-		spent: s.spentStep(), limit: s.Pool.Limit, frozen: s.Frozen}
+		spent: spentStep(s), limit: s.Pool.Limit, frozen: s.Frozen}
 }
 
 // Summary sums up the run. With full, nothing is left out.
@@ -140,7 +140,7 @@ func (s State) Summary(full bool) Summary {
 	r := Summary{Phase: s.Phase, Active: s.Activation != "", BeganMS: s.Began, Parked: s.IsParked(), Priced: s.Run.Model.Price.Known && !s.before.unknown,
 		Reason: s.Outcome.Reason, Detail: clipDetail(s.Outcome.Detail),
 		Canceled: s.Cancel != nil, CanceledNow: s.Cancel != nil && s.Cancel.Now, CancelTargets: s.CancelTargets, Joined: s.Count(),
-		Spend: s.spend()}
+		Spend: spendOf(s)}
 	if r.HandedTo = s.members.handedTo(); s.Run.Conversation != "" {
 		r.Root = s.Run.Root
 	}
