@@ -85,10 +85,10 @@ func NewCaller(conn *nats.Conn, n names.Names) (*Caller, error) {
 
 // foreignStream is a call whose stream has not ended.
 type foreignStream struct {
-	id, replySubject string // of the open question
-	agent            foundAgent
-	sub              *nats.Subscription
-	answer           foreignAnswer
+	id     string // of the open question
+	agent  foundAgent
+	sub    *nats.Subscription
+	answer foreignAnswer
 }
 
 // Call gives a task to an agent of another program, and returns its answer. With an error the text is what had arrived until
