@@ -117,7 +117,7 @@ func TestTheOfficialA2ASDKAnswers(t *testing.T) {
 					"message":       {"It is safe.", ""},
 					"fails":         {"A is", `the task failed: "no disk"`},
 					"rejects":       {"A is", `it rejected the task: "not mine"`},
-					"asks":          {"A is", `nobody answers it during a call`},
+					"asks":          {"A is", `the agent asks: "Which one?"`},
 					"authorization": {"A is", `wants an authorization`},
 				} {
 					text, err := c.Call(t.Context(), a2aclient.Request{Name: "a2a/reviewer", Task: task, Key: task})
@@ -128,10 +128,18 @@ func TestTheOfficialA2ASDKAnswers(t *testing.T) {
 				if n := s.executed.Load(); n != 6 {
 					t.Errorf("the agent worked %d times", n)
 				}
+				var asked *a2aclient.Question
+				if _, err := c.Call(t.Context(), a2aclient.Request{Name: "a2a/reviewer", Task: "asks", Key: "asks again"}); !errors.As(err, &asked) {
+					t.Fatalf("it asks nothing: %v", err)
+				}
+				text, err := c.Call(t.Context(), a2aclient.Request{Name: "a2a/reviewer", Task: "works", Key: "answers", Answers: asked.ID})
+				if err != nil || !strings.HasSuffix(text, "A is safe.\n\n{\"grade\":1}") {
+					t.Errorf("after its question is answered: %q %v", text, err)
+				}
 				canceled := s.canceled.Load()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				text, err := c.Call(ctx, a2aclient.Request{Name: "a2a/reviewer", Task: "hangs", Key: "hangs"})
+				text, err = c.Call(ctx, a2aclient.Request{Name: "a2a/reviewer", Task: "hangs", Key: "hangs"})
 				if err == nil || !strings.Contains(err.Error(), "its task was canceled") || !strings.HasSuffix(text, "A is") || s.canceled.Load() != canceled+1 {
 					t.Errorf("canceled %d times: %q %v", s.canceled.Load()-canceled, text, err)
 				}
