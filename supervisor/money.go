@@ -213,7 +213,7 @@ func (s State) forfeitReservations() State {
 			return
 		}
 		next = next.dropRequest(m)
-		next.Pool, next.holders = next.Pool.Leave(string(m.ID)), next.holders.without(m.ID)
+		next.Pool, next.holders = next.Pool.Leave(string(m.ID)).Leave(chargeAccount(m.ID)), next.holders.without(m.ID)
 	})
 	return next
 }

@@ -94,7 +94,12 @@ var (
 func DataOf(s model.ToolSpec, isCommand, taintFiles bool) Data {
 	if s.Data != "" {
 		words := strings.Split(s.Data, ",")
-		return Data{Outside: slices.Contains(words, dataOutside), Private: slices.Contains(words, dataPrivate), Sends: slices.Contains(words, dataSends)}
+		d := Data{Outside: slices.Contains(words, dataOutside), Private: slices.Contains(words, dataPrivate), Sends: slices.Contains(words, dataSends)}
+		if taintFiles { // no statement takes it back: that of a directory may only add words
+			s.Data = ""
+			d.Outside = d.Outside || DataOf(s, isCommand, true).Outside && !DataOf(s, isCommand, false).Outside
+		}
+		return d
 	}
 	switch {
 	case isCommand:

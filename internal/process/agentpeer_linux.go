@@ -51,8 +51,11 @@ func isAgentUnixPeer(conn *net.UnixConn) bool {
 // IsAgentPeerTCP is IsAgentPeer for the two addresses of a TCP connection, as the server sees them.
 func IsAgentPeerTCP(remote, local string) bool {
 	there, err := netip.ParseAddrPort(remote)
-	if err != nil || !there.Addr().Unmap().IsLoopback() {
+	if err != nil {
 		return false
+	}
+	if here, err := netip.ParseAddrPort(local); !there.Addr().Unmap().IsLoopback() && (err != nil || here.Addr().Unmap() != there.Addr().Unmap()) {
+		return false // of another machine
 	}
 	here, err := netip.ParseAddrPort(local)
 	if err != nil {

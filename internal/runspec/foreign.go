@@ -58,12 +58,10 @@ func coveredDelegates(cfg *Config, t agentSet, req acceptedRequest, nano int64, 
 	return t, slices.DeleteFunc(slices.Clone(d.Delegates), isUncovered), nil
 }
 
-// chargeFor returns what is charged for a delegate of another program: what the agent file states, or else the settings.
+// chargeFor returns what is charged for a delegate of another program: the larger of what the agent file and the settings
+// state, because a file with a low charge would get around a limit in money.
 func chargeFor(cfg *Config, d agentfile.Definition, name string) float64 {
-	if usd := agentfile.ChargeFor(d.Charges, name); usd > 0 {
-		return usd
-	}
-	return agentfile.ChargeFor(cfg.Charges, name)
+	return max(agentfile.ChargeFor(d.Charges, name), agentfile.ChargeFor(cfg.Charges, name))
 }
 
 // foreignTurnsMax bounds the turns of an agent that stands for one of another program: each question takes two of them.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/troupe-run/troupe/internal/bus"
 )
@@ -22,8 +23,13 @@ func (f *proxyListener) isDecision(line []byte) bool {
 	if !isPublish(line) {
 		return false
 	}
-	_, is := f.decisions[string(bytes.Fields(line)[1])]
-	return is
+	subject := string(bytes.Fields(line)[1])
+	for decision := range f.decisions { // a verb, or a verb of one machine
+		if rest, ok := strings.CutPrefix(subject, decision); ok && (rest == "" || rest[0] == '.') {
+			return true
+		}
+	}
+	return false
 }
 
 func (e *Server) decisionSubjects() map[string]struct{} {

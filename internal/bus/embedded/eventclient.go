@@ -38,9 +38,10 @@ func newEventClient(r *connRelay) *eventClient {
 func (c *eventClient) forward() {
 	for {
 		line, err := c.in.ReadSlice('\n')
-		if err != nil { // the end, or a line that the server refuses for its length
+		if err != nil {
+			// The end, or a line of more than the server allows: it does not refuse each such line (PING, PONG), and
+			// nothing behind one may pass unseen.
 			_, _ = c.relay.in.Write(line)
-			_, _ = io.Copy(c.relay.in, c.in)
 			return
 		}
 		if c.keepLine(line) {
