@@ -1,16 +1,19 @@
 package node
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,6 +22,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
 // answererVar makes this test binary a program that answers a question; its value is a file with an answererTask.
@@ -30,6 +34,7 @@ type answererTask struct {
 	Servers, User, Password string // or by the port
 	URL, Token              string // or over HTTP
 	Answer                  client.AnswerRequest
+	Lines                   string // instead of Answer: lines of the protocol of NATS, on the port
 }
 
 // answerAsProgram answers, and returns what came of it.
@@ -44,6 +49,9 @@ func answerAsProgram(file string) string {
 	}
 	if task.URL != "" {
 		return task.answerHTTP()
+	}
+	if task.Lines != "" {
+		return task.sendLines()
 	}
 	var c *client.Client
 	if task.StateDir != "" {
@@ -82,6 +90,60 @@ func (task answererTask) answerHTTP() string {
 		return err.Error()
 	}
 	return fmt.Sprintf("%d %s", reply.StatusCode, text)
+}
+
+// rawInbox is where a program that speaks the protocol itself gets its reply.
+const rawInbox = "_INBOX_client.raw"
+
+// sendLines sends lines as a program does that speaks the protocol itself, and returns the refusal, "taken", or "ended" if the
+// connection ends without a reply.
+func (task answererTask) sendLines() string {
+	conn, err := net.Dial("tcp", strings.TrimPrefix(task.Servers, "nats://"))
+	if err != nil {
+		return err.Error()
+	}
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "CONNECT {\"verbose\":false,\"headers\":true,\"user\":%q,\"pass\":%q}\r\nSUB %s 1\r\n%s", task.User, task.Password, rawInbox, task.Lines)
+	if err != nil {
+		return err.Error()
+	}
+	in := bufio.NewReader(conn)
+	for {
+		line, err := in.ReadString('\n')
+		fields := strings.Fields(line)
+		switch {
+		case err != nil:
+			return "ended"
+		case strings.HasPrefix(line, "MSG "):
+			return "taken"
+		case strings.HasPrefix(line, "-ERR"):
+			return line
+		case strings.HasPrefix(line, "HMSG "):
+			size, err := strconv.Atoi(fields[len(fields)-2])
+			if err != nil {
+				return err.Error()
+			}
+			raw := make([]byte, size)
+			if _, err := io.ReadFull(in, raw); err != nil {
+				return err.Error()
+			}
+			header, err := nats.DecodeHeadersMsg(raw)
+			if err != nil {
+				return err.Error()
+			}
+			return header.Get("Nats-Service-Error-Code") + " " + header.Get("Nats-Service-Error")
+		}
+	}
+}
+
+// publishLine is a line of the protocol with its payload.
+func publishLine(t *testing.T, subject string, body any) string {
+	t.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("PUB %s %s %d\r\n%s\r\n", subject, rawInbox, len(raw), raw)
 }
 
 // describeRefusal is the code and the text of a refusal; "" if the answer was taken.
@@ -241,6 +303,30 @@ var refusedBySender = []refusedAnswer{
 	}},
 	{"a daemon of an agent, by the socket", noAgent, false, func(s *refusalStage, _ *nats.Conn) string {
 		return s.runProgram("setsid sh -c '(%s) &'", answererTask{StateDir: s.node.cfg.StateDir, Answer: approve(s.ask("deployer", "a"))})
+	}},
+	{"a program of an agent, by the port behind a long line", "ended, and a person's answer is taken", false, func(s *refusalStage, nc *nats.Conn) string {
+		user, password := s.node.embedded.Credential(bus.RoleClient)
+		q := s.ask("deployer", "a")
+		lines := "PING" + strings.Repeat(" ", 5000) + "\r\n" + publishLine(s.t, "troupe.cmd.answer", approve(q))
+		said := s.runProgram("%s", answererTask{Servers: s.node.embedded.URL(), User: user, Password: password, Lines: lines})
+		denial := approve(q)
+		denial.Decision = "deny"
+		said += ", and a person's answer is " + s.send(nc, denial) // only an open question takes one
+		awaitEvents(s.t, s.client, q.RunID, event.KindRunFinished, 1)
+		return said
+	}},
+	{"a program of an agent, restoring on the subject of the machine", noAgent, false, func(s *refusalStage, _ *nats.Conn) string {
+		user, password := s.node.embedded.Credential(bus.RoleClient)
+		machine, err := os.Hostname()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		subject, err := names.Names{}.MachineCommand("restore", machine)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		lines := publishLine(s.t, subject, client.RestoreRequest{RunID: client.NewID(), AcceptApprovals: true})
+		return s.runProgram("%s", answererTask{Servers: s.node.embedded.URL(), User: user, Password: password, Lines: lines})
 	}},
 	{"an observer", `permissions violation for publish to "troupe.cmd.answer"`, false, func(s *refusalStage, _ *nats.Conn) string {
 		refused := make(chan error, 1)
