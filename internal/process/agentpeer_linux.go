@@ -51,11 +51,8 @@ func isAgentUnixPeer(conn *net.UnixConn) bool {
 // IsAgentPeerTCP is IsAgentPeer for the two addresses of a TCP connection, as the server sees them.
 func IsAgentPeerTCP(remote, local string) bool {
 	there, err := netip.ParseAddrPort(remote)
-	if err != nil {
+	if err != nil || !isThisMachine(there.Addr(), net.InterfaceAddrs) {
 		return false
-	}
-	if here, err := netip.ParseAddrPort(local); !there.Addr().Unmap().IsLoopback() && (err != nil || here.Addr().Unmap() != there.Addr().Unmap()) {
-		return false // of another machine
 	}
 	here, err := netip.ParseAddrPort(local)
 	if err != nil {
@@ -79,6 +76,20 @@ func IsAgentPeerTCP(remote, local string) bool {
 	}
 	still, _ := socketsBetween(there.Port(), here.Port())
 	return !slices.Equal(own, still)
+}
+
+// isThisMachine reports whether a peer's address is one of this machine: a program may dial any of them from any other. own
+// lists the addresses of the interfaces; if it fails, nothing shows that the peer is elsewhere.
+func isThisMachine(peer netip.Addr, own func() ([]net.Addr, error)) bool {
+	peer = peer.Unmap().WithZone("")
+	if peer.IsLoopback() {
+		return true
+	}
+	list, err := own()
+	return err != nil || slices.ContainsFunc(list, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && p.Addr().Unmap() == peer
+	})
 }
 
 // socketsBetween returns the inodes of this user's sockets with these ports; found is false if no user has one.

@@ -1,0 +1,83 @@
+package process
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+)
+
+// ownAddress returns an address of this machine that is no loopback address; without one it is the second of the loopback.
+func ownAddress(t *testing.T) netip.Addr {
+	t.Helper()
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range list {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() && !p.Addr().IsLoopback() {
+			return p.Addr()
+		}
+	}
+	return netip.MustParseAddr("127.0.0.2")
+}
+
+// TestAttackPeersAtAddressesOfThisMachine: a program on this machine is looked at whichever of its addresses it dials, and from
+// whichever it dials. A connection whose other end is gone shows it: only of a peer on this machine does that prove anything.
+func TestAttackPeersAtAddressesOfThisMachine(t *testing.T) {
+	t.Parallel()
+	own, loopback := ownAddress(t), netip.MustParseAddr("127.0.0.1")
+	for name, at := range map[string]struct{ from, to netip.Addr }{
+		"its own address":                    {own, own},
+		"the loopback":                       {loopback, loopback},
+		"the loopback, from its own address": {own, loopback},
+		"its own address, from the loopback": {loopback, own},
+	} {
+		l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(at.to, 0)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dialed, err := net.DialTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(at.from, 0)), l.Addr().(*net.TCPAddr))
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if IsAgentPeer(taken) {
+			t.Errorf("%s: this program counts as one of an agent", name)
+		}
+		if err := dialed.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if !IsAgentPeer(taken) {
+			t.Errorf("%s: a peer that is gone was not looked at", name)
+		}
+		_, _ = taken.Close(), l.Close()
+	}
+}
+
+// Without an interface but the loopback the test above cannot tell, so this one states the addresses.
+func TestAttackAddressesOfThisMachine(t *testing.T) {
+	t.Parallel()
+	own := func() ([]net.Addr, error) {
+		return []net.Addr{
+			&net.IPNet{IP: net.IPv4(192, 0, 2, 2), Mask: net.CIDRMask(24, 32)},
+			&net.IPNet{IP: net.ParseIP("fe80::1"), Mask: net.CIDRMask(64, 128)},
+		}, nil
+	}
+	for address, want := range map[string]bool{
+		"127.0.0.1": true, "127.3.2.1": true, "::1": true, "::ffff:127.0.0.1": true,
+		"192.0.2.2": true, "::ffff:192.0.2.2": true, "fe80::1": true, "fe80::1%eth0": true,
+		"192.0.2.3": false, "fe80::2%eth0": false, "0.0.0.0": false,
+	} {
+		if got := isThisMachine(netip.MustParseAddr(address), own); got != want {
+			t.Errorf("%s: %v", address, got)
+		}
+	}
+	failing := func() ([]net.Addr, error) { return nil, errors.New("no interfaces") }
+	if !isThisMachine(netip.MustParseAddr("192.0.2.3"), failing) {
+		t.Error("a peer passes unseen if the addresses of this machine are unknown")
+	}
+}
