@@ -52,6 +52,7 @@ func giveUpDamaged(s State, from spec.ID, detail string) (State, []Effect) {
 	if len(fx) == 0 { // the run was canceled before, and the member's log may have lost that cancel
 		fx = []Effect{Tell{To: from, Fact: cancel}}
 	}
+	s = settleForeignCalls(s, m, assumedForeignCalls(s, m))
 	s, more := endMember(s, m)
 	return s, append(fx, more...)
 }

@@ -204,7 +204,7 @@ func applyLimits(s State, f LimitSet) (State, []Effect) {
 	return s, append(more, fx...)
 }
 
-// forfeitReservations spends every open reservation in full and frees the kept amounts, without
+// forfeitReservations spends every open reservation and charge in full and frees the kept amounts, without
 // waiting for any member.
 func (s State) forfeitReservations() State {
 	next := s
@@ -212,8 +212,8 @@ func (s State) forfeitReservations() State {
 		if m.Done {
 			return
 		}
-		next = next.dropRequest(m)
-		next.Pool, next.holders = next.Pool.Leave(string(m.ID)).Leave(chargeAccount(m.ID)), next.holders.without(m.ID)
+		next = settleForeignCalls(next.dropRequest(m), m, assumedForeignCalls(next, m))
+		next.Pool, next.holders = next.Pool.Leave(string(m.ID)), next.holders.without(m.ID)
 	})
 	return next
 }

@@ -250,8 +250,15 @@ func printMembers(s supervisor.State) string {
 }
 
 func printResult(r event.Result) string {
-	return fmt.Sprintf("%s %s partial=%t turns=%d tokens=%d used=%d reserved=%d unknown=%d overrun=%d cost-known=%t agents=%d %q\n", r.Subtype, r.Reason,
-		r.Partial, r.Turns, r.Usage.Total(), r.Budget.Used, r.Budget.Reserved, r.Budget.Unknown, r.Budget.Overrun, r.CostKnown, len(r.Agents), r.Text) + printCancel(r)
+	known := fmt.Sprint(r.CostKnown)
+	if r.CostEstimated {
+		known += " cost-estimated=true"
+	}
+	if r.Budget.ReservedUSD > 0 {
+		known += fmt.Sprintf(" reserved-usd=%g", r.Budget.ReservedUSD)
+	}
+	return fmt.Sprintf("%s %s partial=%t turns=%d tokens=%d used=%d reserved=%d unknown=%d overrun=%d cost-known=%s agents=%d %q\n", r.Subtype, r.Reason,
+		r.Partial, r.Turns, r.Usage.Total(), r.Budget.Used, r.Budget.Reserved, r.Budget.Unknown, r.Budget.Overrun, known, len(r.Agents), r.Text) + printCancel(r)
 }
 
 // printReport prints what a run report says of the tree and of each agent.
