@@ -385,8 +385,12 @@ func parseCommand(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 		return supervisor.LimitSet{Limits: parseLimits(t, d), Patch: d.HasArg("patch"), Freeze: d.HasArg("freeze"), SoftMS: int64(argNumber(t, d, "soft-ms", 0)),
 			HardMS: int64(argNumber(t, d, "hard-ms", 0))}
 	case "subtree":
-		return supervisor.SubtreeLimitSet{Agent: spec.ID(argValue(t, d, "of")), Freeze: d.HasArg("freeze"), Unfreeze: d.HasArg("unfreeze"),
+		f := supervisor.SubtreeLimitSet{Agent: spec.ID(argValue(t, d, "of")),
 			Limit: budget.Limit{Tokens: int64(argNumber(t, d, "tokens", 0)), Nano: int64(argNumber(t, d, "nano", 0)), Calls: int64(argNumber(t, d, "calls", 0))}}
+		if frozen := d.HasArg("freeze"); frozen || d.HasArg("unfreeze") {
+			f.Frozen = &frozen
+		}
+		return f
 	case "context":
 		return parseContext(t, d)
 	case "lane-started":

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"github.com/troupe-run/troupe/agent"
@@ -15,10 +16,10 @@ type SubtreeLimitSet struct {
 	Agent spec.ID `msgpack:"a"`
 	// Limit replaces those components of the limit that it names.
 	Limit budget.Limit `msgpack:"l,omitempty"`
-	// Freeze makes the agents of the subtree wait at their next turn, and Unfreeze lets them continue. They do not end.
-	Freeze   bool   `msgpack:"f,omitempty"`
-	Unfreeze bool   `msgpack:"u,omitempty"`
-	By       string `msgpack:"b,omitempty"` // who sets it
+	// Frozen makes the agents of the subtree wait at their next turn, or lets them continue; nil: it stays as it is. They do
+	// not end.
+	Frozen *bool  `msgpack:"f,omitempty"`
+	By     string `msgpack:"b,omitempty"` // who sets it
 }
 
 // Kind is the fact's word in logs.
@@ -34,11 +35,8 @@ func (f SubtreeLimitSet) Validate() error {
 			return fmt.Errorf("a limit of a subtree is 0 to %d, not %d", subtreeLimitMax, n)
 		}
 	}
-	switch {
-	case f.Freeze && f.Unfreeze:
-		return fmt.Errorf("a subtree is frozen or unfrozen, not both")
-	case !f.Freeze && !f.Unfreeze && f.Limit == (budget.Limit{}):
-		return fmt.Errorf("no limit is named")
+	if f.Frozen == nil && f.Limit == (budget.Limit{}) {
+		return errors.New("neither a limit nor a freeze is named")
 	}
 	return nil
 }
@@ -68,7 +66,11 @@ func applySubtreeLimit(s State, f SubtreeLimitSet) (State, []Effect) {
 	}
 	t := s.Pool.Account(string(f.Agent)).Subtree
 	limit := budget.Limit{Tokens: cmp.Or(f.Limit.Tokens, t.Limit.Tokens), Nano: cmp.Or(f.Limit.Nano, t.Limit.Nano), Calls: cmp.Or(f.Limit.Calls, t.Limit.Calls)}
-	s.Pool = s.Pool.SetSubtree(string(f.Agent), limit, (t.Frozen || f.Freeze) && !f.Unfreeze)
+	frozen := t.Frozen
+	if f.Frozen != nil {
+		frozen = *f.Frozen
+	}
+	s.Pool = s.Pool.SetSubtree(string(f.Agent), limit, frozen)
 	t = s.Pool.Account(string(f.Agent)).Subtree
 	s = s.publishEvent(event.KindBudgetChanged, event.BudgetChanged{Agent: f.Agent, By: f.By, Subtree: subtreeBudget(t)})
 	s.holders.recalling = true

@@ -43,7 +43,7 @@ type Summary struct {
 	// Joined is how many agents the run ever had.
 	Joined int   `json:"joined,omitempty"`
 	Tally  Tally `json:"tally"`
-	// Spend is as of some moment since the run had spent a sixteenth of its limit less; see spentSteps.
+	// Spend may be old: what was spent since is less than a sixteenth of the limit, or was spent in the run's first seconds.
 	Spend event.Spend `json:"spend"`
 	// Agents are those that have not ended, and those that a cancel has ended. AgentsCut says that
 	// some are left out.

@@ -12,8 +12,16 @@ type Taint struct {
 	Call   string `msgpack:"c,omitempty" json:"call,omitempty"`
 }
 
+// Values of Permissions.Taint: what holds for calls that send data out, once an agent has read text from outside. Runs of earlier
+// releases state none, and record no Taint.
+const (
+	TaintOff  = "off"
+	TaintAsk  = "ask"
+	TaintDeny = "deny"
+)
+
 // taintModes are the values of Permissions.Taint, the strictest last.
-var taintModes = []string{"", "off", "ask", "deny"}
+var taintModes = []string{"", TaintOff, TaintAsk, TaintDeny}
 
 // StricterTaint returns the stricter of two values of Permissions.Taint.
 func StricterTaint(a, b string) string {

@@ -19,8 +19,14 @@ func (c *commander) setSubtreeLimit(ctx context.Context, r client.BudgetRequest)
 	if err := names.CheckToken(r.Agent); err != nil {
 		return nil, bad("`troupe budget` shows the ids of agents", "agent: %v", err)
 	}
-	f := supervisor.SubtreeLimitSet{Agent: spec.ID(r.Agent), Freeze: r.Freeze, Unfreeze: r.Unfreeze, By: shortTitle(r.By)}
+	f := supervisor.SubtreeLimitSet{Agent: spec.ID(r.Agent), By: shortTitle(r.By)}
 	f.Limit = budget.Limit{Tokens: r.Limits.Tokens, Nano: r.Limits.Nano, Calls: r.Limits.Calls}
+	switch {
+	case r.Freeze && r.Unfreeze:
+		return nil, bad("leave one of them out", "a subtree is frozen or unfrozen, not both")
+	case r.Freeze, r.Unfreeze:
+		f.Frozen = &r.Freeze
+	}
 	others := r.Limits
 	others.Tokens, others.Nano, others.Calls = 0, 0, 0
 	if others != (spec.RunLimits{}) {

@@ -254,10 +254,10 @@ func attackWith(t *testing.T, taint string) (all int, executed []string) {
 func TestAttackInjectionsSendNothingOut(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	if all, executed := attackWith(t, permission.TaintAsk); all < 100 || len(executed) > 0 {
+	if all, executed := attackWith(t, spec.TaintAsk); all < 100 || len(executed) > 0 {
 		t.Errorf("%d of %d injections had their way: %v", len(executed), all, executed)
 	}
-	if all, executed := attackWith(t, permission.TaintOff); len(executed) != all {
+	if all, executed := attackWith(t, spec.TaintOff); len(executed) != all {
 		t.Errorf("without the protection %d of %d injections had their way: %v", len(executed), all, executed)
 	}
 }

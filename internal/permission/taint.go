@@ -12,19 +12,12 @@ import (
 // The lethal trifecta: an agent that reads text from outside and private data and can send data out can be made to leak the
 // data.
 
-// Values of spec.Permissions.Taint.
-const (
-	TaintOff  = "off"
-	TaintAsk  = "ask"
-	TaintDeny = "deny"
-)
-
 // TaintUsage says what ParseTaint reads.
 const TaintUsage = "ask, deny or off: what holds for calls that send data out, once an agent has read text from outside"
 
 // ParseTaint reads a value of spec.Permissions.Taint; "" states none.
 func ParseTaint(text string) (string, error) {
-	if text = strings.ToLower(strings.TrimSpace(text)); !slices.Contains([]string{"", TaintOff, TaintAsk, TaintDeny}, text) {
+	if text = strings.ToLower(strings.TrimSpace(text)); !slices.Contains([]string{"", spec.TaintOff, spec.TaintAsk, spec.TaintDeny}, text) {
 		return "", fmt.Errorf("%.40q is not %s", text, TaintUsage)
 	}
 	return text, nil
@@ -68,7 +61,7 @@ func DescribeTaint(t *spec.Taint) string {
 // decideTainted decides about a call that is not denied, if it sends data out and the agent has read text from outside:
 // a rule that allows does not hold, unless it says that it does.
 func (p agentRules) decideTainted(v Verdict, c Call, t Tool, added []spec.PermissionRule) Verdict {
-	if t.TaintReason == "" || p.Taint == "" || p.Taint == TaintOff || !dataOfCall(c, t.Data).Sends || p.allowsTainted(c, added) { //mutant:tainted-call-asks-nobody
+	if t.TaintReason == "" || p.Taint == "" || p.Taint == spec.TaintOff || !dataOfCall(c, t.Data).Sends || p.allowsTainted(c, added) { //mutant:tainted-call-asks-nobody
 		return v
 	}
 	why := "it sends data out, and " + t.TaintReason
@@ -80,8 +73,8 @@ func (p agentRules) decideTainted(v Verdict, c Call, t Tool, added []spec.Permis
 	v.Why, v.MayWriteAny, v.Tainted = why, false, true
 	switch confinable := c.Tool == shellTool && !t.Command; {
 	case confinable: // without a network it sends nothing
-		v.Decision, v.OnlyConfined = max(v.Decision, AllowConfined), p.Taint == TaintDeny
-	case p.Taint == TaintDeny: //mutant:denied-by-no-taint
+		v.Decision, v.OnlyConfined = max(v.Decision, AllowConfined), p.Taint == spec.TaintDeny
+	case p.Taint == spec.TaintDeny: //mutant:denied-by-no-taint
 		v.Decision, v.By, v.Rule = Deny, ByTaint, spec.PermissionRule{}
 	default:
 		v.Decision = Ask

@@ -246,7 +246,7 @@ func looserPermissions(p, than spec.Permissions) string {
 		return "an approval of all writes in the directory"
 	case max(p.Approvals, 1) < than.Approvals:
 		return "calls that one person alone may approve"
-	case spec.StricterTaint(p.Taint, than.Taint) != p.Taint, than.TaintFiles && !p.TaintFiles:
+	case loosensTaint(p.Taint, than.Taint), than.TaintFiles && !p.TaintFiles:
 		return "calls that send data out although text from outside was read"
 	case p.UserEnv && !than.UserEnv:
 		return "the variables of the user's settings in its commands"
@@ -270,4 +270,11 @@ func sameRules(a, b []spec.PermissionRule) bool {
 		return func(r spec.PermissionRule) bool { return !hasRule(list, r) }
 	}
 	return !slices.ContainsFunc(a, isIn(b)) && !slices.ContainsFunc(b, isIn(a))
+}
+
+// loosensTaint reports whether a value of Permissions.Taint is looser than another. A run of an earlier release states none,
+// which is as loose as off.
+func loosensTaint(mode, than string) bool {
+	mode = cmp.Or(mode, spec.TaintOff)
+	return spec.StricterTaint(mode, than) != mode
 }

@@ -35,9 +35,9 @@ func (in *injector) limitSubtree() {
 	used := usedBelow(&st, f.Agent)
 	switch in.IntN(6) {
 	case 0:
-		f.Freeze = true
+		f.Frozen = freezes(true)
 	case 1:
-		f.Unfreeze = true
+		f.Frozen = freezes(false)
 	case 2:
 		f.Limit.Tokens = max(1, used.Tokens/2)
 	case 3:
@@ -59,11 +59,14 @@ func (in *injector) thawSubtrees() {
 	st := super.shadow.super.State
 	st.Members(func(m supervisor.Member) {
 		if st.Pool.Account(string(m.ID)).Subtree.Frozen && !m.Done {
-			f := supervisor.SubtreeLimitSet{Agent: m.ID, Unfreeze: true, By: "user"}
+			f := supervisor.SubtreeLimitSet{Agent: m.ID, Frozen: freezes(false), By: "user"}
 			in.store.appendCommand(super, f.Kind(), f)
 		}
 	})
 }
+
+// freezes is SubtreeLimitSet.Frozen.
+func freezes(frozen bool) *bool { return &frozen }
 
 // awaitsThaw reports whether an agent waits until a person unfreezes its subtree.
 func (p *population) awaitsThaw() bool {
@@ -137,7 +140,9 @@ func (j *budgetJudge) noteSubtree(before, after *supervisor.State, f supervisor.
 	if f.Limit.Calls > 0 {
 		r.limit.Calls = f.Limit.Calls
 	}
-	r.frozen = (r.frozen || f.Freeze) && !f.Unfreeze
+	if f.Frozen != nil {
+		r.frozen = *f.Frozen
+	}
 	r.over = usedBelow(before, f.Agent).Over(budget.Amount(r.limit))
 	j.subtrees[f.Agent] = r
 	j.reach.hit(placeSubtreeLimited)

@@ -6,7 +6,6 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/activation"
-	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -28,10 +27,10 @@ func drawTaint(d dice, o *supervisor.Opened) {
 			o.Tools[i].Data = "none"
 		}
 	}
-	o.Permissions.Taint = oneOf(d, permission.TaintAsk, permission.TaintAsk, permission.TaintDeny, permission.TaintOff)
+	o.Permissions.Taint = oneOf(d, spec.TaintAsk, spec.TaintAsk, spec.TaintDeny, spec.TaintOff)
 	for i := range o.Definitions {
 		if own := o.Definitions[i].Permissions; own != nil && d.percent(30) {
-			own.Taint = oneOf(d, permission.TaintAsk, permission.TaintDeny)
+			own.Taint = oneOf(d, spec.TaintAsk, spec.TaintDeny)
 		}
 	}
 	if d.percent(20) {
@@ -116,10 +115,10 @@ func (j *taintJudge) decide(tool, mode string, rules []spec.Permissions) spec.Ho
 		return spec.HookPass
 	}
 	switch mode {
-	case permission.TaintDeny:
+	case spec.TaintDeny:
 		j.reach.hit(placeTaintedDenied)
 		return spec.HookDeny
-	case permission.TaintAsk:
+	case spec.TaintAsk:
 		j.reach.hit(placeTaintedAsked)
 		return spec.HookAsk
 	}
@@ -128,7 +127,7 @@ func (j *taintJudge) decide(tool, mode string, rules []spec.Permissions) spec.Ho
 
 // strictestTaint is the strictest value that some permissions state.
 func strictestTaint(rules []spec.Permissions) (mode string) {
-	for _, word := range []string{permission.TaintOff, permission.TaintAsk, permission.TaintDeny} {
+	for _, word := range []string{spec.TaintOff, spec.TaintAsk, spec.TaintDeny} {
 		if slices.ContainsFunc(rules, func(p spec.Permissions) bool { return p.Taint == word }) {
 			mode = word
 		}

@@ -131,7 +131,7 @@ func checkDirPermissions(file string, p spec.Permissions) error {
 	switch {
 	case len(p.Allow) > 0:
 		return &Problem{Path: file, Err: fmt.Errorf("%w: permissions.allow: troupe.yaml of a directory cannot allow calls; move this to your own troupe.yaml", ErrField)}
-	case p.Taint == permission.TaintOff:
+	case p.Taint == spec.TaintOff:
 		return &Problem{Path: file, Err: fmt.Errorf("%w: permissions.taint: troupe.yaml of a directory cannot set off, only ask or deny; move this to your own troupe.yaml", ErrField)}
 	case !lowersTrust(p.Mode):
 		return &Problem{Path: file, Err: fmt.Errorf("%w: %s: troupe.yaml of a directory cannot set %s, only plan, dontAsk or default; move this to your own troupe.yaml", ErrField, modeKey, p.Mode)}

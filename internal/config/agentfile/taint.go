@@ -13,7 +13,7 @@ import (
 func readTaint(d *decoder, key string, n *yaml.Node) string {
 	text := n.Value
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!bool" && text == "false" {
-		text = permission.TaintOff // YAML 1.1 takes off for a boolean
+		text = spec.TaintOff // YAML 1.1 takes off for a boolean
 	}
 	mode, err := permission.ParseTaint(text)
 	if n.Kind != yaml.ScalarNode || err != nil || mode == "" {
@@ -25,7 +25,7 @@ func readTaint(d *decoder, key string, n *yaml.Node) string {
 
 // readOwnTaint refuses a value that an agent file cannot set: its own permissions only tighten those of the run.
 func readOwnTaint(d *decoder, key string, n *yaml.Node) {
-	if d.readPermissions(key, n, &d.def.Permissions); d.def.Permissions.Taint == permission.TaintOff {
+	if d.readPermissions(key, n, &d.def.Permissions); d.def.Permissions.Taint == spec.TaintOff {
 		d.addProblem(n.Line+1, "%s.taint: an agent file cannot set off, only ask or deny; set it in your own troupe.yaml", key)
 	}
 }
