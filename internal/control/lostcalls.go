@@ -12,31 +12,32 @@ import (
 )
 
 const (
-	lostCallsMax     = 256     // texts that a node keeps
+	questionsKeptMax = 256     // that a node keeps something of
 	lostCallsAtOnce  = 16      // logs that are replayed for one request
 	lostCallBytesMax = 2 << 10 // of the text of one call
 )
 
-// lostCalls keeps the texts of calls whose outcome is unknown: the call of a question does not change.
-type lostCalls struct {
-	mu    sync.Mutex
-	texts map[string]string
+// questionCache keeps what was read from logs about questions, by their keys: a question does not change.
+type questionCache[T any] struct {
+	mu   sync.Mutex
+	kept map[string]T
 }
 
-func (l *lostCalls) find(key string) (string, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	text, ok := l.texts[key]
-	return text, ok
+func (q *questionCache[T]) find(key string) (found T, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	found, ok = q.kept[key]
+	return found, ok
 }
 
-func (l *lostCalls) keep(key, text string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.texts == nil || len(l.texts) >= lostCallsMax {
-		l.texts = map[string]string{}
+// keep drops all others if there are too many.
+func (q *questionCache[T]) keep(key string, v T) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.kept == nil || len(q.kept) >= questionsKeptMax {
+		q.kept = map[string]T{}
 	}
-	l.texts[key] = text
+	q.kept[key] = v
 }
 
 // showLostCalls adds to the questions about calls whose outcome is unknown what the calls are. The questions in the logs name
@@ -48,11 +49,11 @@ func (c *viewer) showLostCalls(ctx context.Context, list []Question) {
 			continue
 		}
 		key := strings.Join([]string{q.RunID, string(q.Agent), q.Query.Call}, " ")
-		text, known := c.lost.find(key)
+		text, known := c.lostCalls.find(key)
 		if !known && replays < lostCallsAtOnce {
 			replays++
 			if text = c.callText(ctx, q); text != "" {
-				c.lost.keep(key, text)
+				c.lostCalls.keep(key, text)
 			}
 		}
 		if text != "" {

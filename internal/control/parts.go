@@ -45,8 +45,9 @@ const opensPerProcessor = 2
 
 type viewer struct {
 	*lookup
-	pages *eventPages
-	lost  lostCalls
+	pages     *eventPages
+	lostCalls questionCache[string] // the texts of calls whose outcome is unknown
+	contexts  questionCache[questionContext]
 }
 
 // newOpener makes the parts that change runs.

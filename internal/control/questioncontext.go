@@ -30,28 +30,23 @@ type questionContext struct {
 func (c *viewer) addQuestionContexts(ctx context.Context, list []Question) {
 	replays, failures := 0, 0
 	for i, q := range list[:min(len(list), journalsMax)] {
-		key := strings.Join([]string{"journal", q.RunID, string(q.Agent), q.Query.Query}, " ")
-		text, known := c.lost.find(key)
+		key := strings.Join([]string{q.RunID, string(q.Agent), q.Query.Query}, " ")
+		found, known := c.contexts.find(key)
 		if !known {
 			if replays >= journalsAtOnce || failures >= journalFailuresMax {
 				continue
 			}
-			found, ok := c.readQuestionContext(ctx, q)
-			if !ok {
+			var ok bool
+			if found, ok = c.readQuestionContext(ctx, q); !ok {
 				failures++
 				continue
 			}
 			replays++
-			text = strings.Join([]string{found.goal, found.journal, found.agentJournal}, contextSeparator)
-			c.lost.keep(key, text)
+			c.contexts.keep(key, found)
 		}
-		parts := strings.Split(text, contextSeparator)
-		list[i].Goal, list[i].Journal, list[i].AgentJournal = parts[0], parts[1], parts[2]
+		list[i].Goal, list[i].Journal, list[i].AgentJournal = found.goal, found.journal, found.agentJournal
 	}
 }
-
-// contextSeparator separates the kept texts: no text has it, because it is a control character of no line.
-const contextSeparator = "\x00"
 
 // readQuestionContext replays the logs of the agent that asks and of the root.
 func (c *viewer) readQuestionContext(ctx context.Context, q Question) (found questionContext, ok bool) {
@@ -66,9 +61,6 @@ func (c *viewer) readQuestionContext(ctx context.Context, q Question) (found que
 			return found, false
 		}
 		found.agentJournal = asks.Journal.Digest()
-	}
-	for _, text := range []*string{&found.goal, &found.journal, &found.agentJournal} {
-		*text = strings.ReplaceAll(*text, contextSeparator, " ")
 	}
 	return found, true
 }
