@@ -223,6 +223,8 @@ func (m *member) markAndActivity(s Style, now time.Time) (mark, doing string) {
 		return s.Cyan("●"), fmt.Sprintf("waits for %d children", len(m.calls))
 	case len(m.calls) > 1:
 		return s.Cyan("●"), fmt.Sprintf("%s and %d more", CleanLine(m.calls[len(m.calls)-1].label), len(m.calls)-1)
+	case m.frozen && !m.inModel:
+		return s.Yellow("●"), s.Yellow("frozen")
 	case m.activity == "queued":
 		return s.Dim("·"), s.Dim("queued")
 	}

@@ -229,6 +229,36 @@ func TestTreeIsDrawnFromEvents(t *testing.T) {
 	}
 }
 
+// An agent whose budget a person has frozen is shown so while it waits, with those below it, and not during its model call.
+func TestFrozenAgentsAreShown(t *testing.T) {
+	var tree Tree
+	for _, doc := range []string{
+		`{"run":"r","agent":"super","kind":"agent.spawned","data":{"id":"root","name":"boss"}}`,
+		`{"run":"r","agent":"super","kind":"agent.spawned","data":{"id":"root-1-1","name":"ann","parent":"root"}}`,
+		`{"run":"r","agent":"super","kind":"agent.spawned","data":{"id":"root-1-10","name":"ben","parent":"root"}}`,
+		`{"run":"r","agent":"root-1-1","kind":"turn.started","turn":1}`,
+		`{"run":"r","agent":"root-1-10","kind":"turn.started","turn":1}`,
+		`{"run":"r","agent":"root-1-1","kind":"model.started"}`,
+		`{"run":"r","agent":"super","kind":"budget.changed","data":{"id":"root-1-1","subtree":{"frozen":true}}}`,
+	} {
+		tree.AddEvent(parseEvent(t, doc))
+	}
+	states := func() string {
+		_, ann := tree.agents["root-1-1"].markAndActivity(Style{}, time.Time{})
+		_, ben := tree.agents["root-1-10"].markAndActivity(Style{}, time.Time{})
+		return ann + ", " + ben
+	}
+	for _, step := range []struct{ doc, want string }{
+		{`{"run":"r","agent":"root-1-1","kind":"message.user"}`, "thinking, thinking"},
+		{`{"run":"r","agent":"root-1-1","kind":"model.finished"}`, "frozen, thinking"},
+		{`{"run":"r","agent":"super","kind":"budget.changed","data":{"id":"root-1-1","subtree":{}}}`, "thinking, thinking"},
+	} {
+		if tree.AddEvent(parseEvent(t, step.doc)); states() != step.want {
+			t.Errorf("after %s: %s", step.doc, states())
+		}
+	}
+}
+
 // Where there is no room for all, those that are done are counted.
 func TestFinishedAgentsAreCountedWhereThereIsNoRoom(t *testing.T) {
 	var tree Tree

@@ -97,6 +97,7 @@ type member struct {
 	detail           string
 	asks             bool
 	inModel          bool   // a call of its model is in progress
+	frozen           bool   // its budget, or that of an agent above it: it waits at its next turn
 	handedTo         string // the agent that has its conversation
 	writing          string // the end of the text that its model is writing
 }
@@ -227,6 +228,9 @@ func (t *Tree) applyRunEvent(e client.Event, at time.Time) {
 	case event.KindBudgetReserved, event.KindBudgetSettled, event.KindBudgetDenied, event.KindBudgetExhausted, event.KindBudgetChanged, event.KindBudgetOverrun:
 		if d, ok := decodeData[event.BudgetChanged](e); ok {
 			t.Budget = d
+			if d.Subtree != nil {
+				t.freezeFrom(string(d.Agent), d.Subtree.Frozen)
+			}
 			if d.Short != nil {
 				t.shortage = describeShortage(*d.Short)
 			}
@@ -240,6 +244,15 @@ func (t *Tree) applyRunEvent(e client.Event, at time.Time) {
 			if d.Now {
 				t.notice = "stopping now"
 			}
+		}
+	}
+}
+
+// freezeFrom notes whether the budget of an agent and those below it is frozen.
+func (t *Tree) freezeFrom(id string, frozen bool) {
+	for at, m := range t.agents {
+		if at == id || strings.HasPrefix(at, id+"-") {
+			m.frozen = frozen
 		}
 	}
 }

@@ -165,7 +165,7 @@ func (cs *Commands) printBudget(ctx context.Context, s *session.Session, run str
 		p.AddLine(fmt.Sprintf("%d agents wait for others to settle", b.Waiting))
 	}
 	if b.Paused > 0 {
-		p.AddLine(cs.Console.Style.Yellow(fmt.Sprintf("%d agents of frozen subtrees wait: set --agent ID --unfreeze lets them continue", b.Paused)))
+		p.AddLine(cs.Console.Style.Yellow(fmt.Sprintf("waiting because their budget is frozen: %d; set --agent ID --unfreeze lets them continue", b.Paused)))
 	}
 	for _, m := range d.Agents {
 		if m.Subtree != nil {
