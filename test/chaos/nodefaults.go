@@ -14,7 +14,7 @@ import (
 type nodeFaults struct {
 	*testCluster
 	frozen int // nodes that were to be frozen at a place
-	missed int // traps that no actor reached
+	missed int // traps that no actor reached, since the last one that an actor sprang
 }
 
 // run injects faults while runs continue, and waits for the end of all runs.
@@ -107,12 +107,13 @@ func (t *nodeFaults) injectAtPlace(random *rand.Rand, b *fault) (*nodeProcess, e
 		if errors.Is(err, errNobody) {
 			t.missed++
 			t.nodes.setReady(m, true)
-			if t.missed%len(deaths) == 0 {
+			if t.missed == len(deaths) {
 				return nil, fmt.Errorf("%w at %s", err, b.place)
 			}
 			b.place = b.otherPlace(random)
 			continue
 		}
+		t.missed = 0
 		b.node, b.at = m.name, time.Now()
 		b.caught, b.call, b.activation = caughtAt(b.place, text)
 		return m, err
