@@ -56,8 +56,10 @@ var passedOn = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 // Exit code 75 (EX_TEMPFAIL of sysexits.h) marks the failure as temporary: a
 // command of class read or idempotent is then retried after a delay.
 //
-// The environment of the command holds TROUPE_RUN, TROUPE_AGENT, TROUPE_CALL,
-// TROUPE_KEY (the same for every attempt of a call) and TROUPE_ATTEMPT.
+// The environment of the command describes the call: TROUPE_RUN, TROUPE_AGENT, TROUPE_TURN,
+// TROUPE_CALL, TROUPE_KEY (the same for every attempt of a call), TROUPE_ATTEMPT, TROUPE_DEADLINE
+// (RFC 3339) and, if the call is part of a trace, TRACEPARENT. TROUPE_METRICS is the path of a file
+// to which the command may append figures of the call, a line "NAME VALUE" for each (see Call.Metric).
 func Command(cfg CommandConfig) (Tool, error) {
 	if strings.TrimSpace(cfg.Command) == "" {
 		return nil, fmt.Errorf("%w: %s has no command", ErrSpec, cfg.Name)
@@ -120,10 +122,15 @@ func (t *shellCommand) Call(ctx context.Context, c Call) (Result, error) {
 			defer func() { c.ReportChanges(compare()) }()
 		}
 	}
+	figures, err := openMetricsFile()
+	if err != nil {
+		return Result{}, fmt.Errorf("%s could not run: %w", t.cfg.Name, err)
+	}
+	defer figures.reportTo(c)
 	out, err := process.Run(ctx, process.Spec{
 		Argv:      []string{"/bin/sh", "-c", t.cfg.Command},
 		Dir:       dir,
-		Env:       t.environment(c),
+		Env:       append(t.environment(c), "TROUPE_METRICS="+figures.path),
 		Stdin:     c.Args,
 		StdoutMax: WholeBytesMax,
 	})
@@ -164,8 +171,12 @@ func (t *shellCommand) environment(c Call) []string {
 		}
 	}
 	env = append(env, t.cfg.Env...)
-	return append(env, "TROUPE_RUN="+c.Run, "TROUPE_AGENT="+c.Agent, "TROUPE_CALL="+c.ID, "TROUPE_KEY="+c.Key,
-		"TROUPE_ATTEMPT="+strconv.Itoa(c.Attempt))
+	env = append(env, "TROUPE_RUN="+c.Run, "TROUPE_AGENT="+c.Agent, "TROUPE_TURN="+strconv.Itoa(c.Turn), "TROUPE_CALL="+c.ID,
+		"TROUPE_KEY="+c.Key, "TROUPE_ATTEMPT="+strconv.Itoa(c.Attempt), "TROUPE_DEADLINE="+c.Deadline.UTC().Format(time.RFC3339Nano))
+	if c.Trace != "" {
+		env = append(env, "TRACEPARENT="+c.Trace)
+	}
+	return env
 }
 
 func lastBytes(s string, n int) string {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -54,11 +55,37 @@ func TestCommandIsAnEffectByDefault(t *testing.T) {
 func TestACommandSeesOnlyTheEnvironmentItIsGiven(t *testing.T) {
 	t.Setenv("API_KEY_OF_THE_NODE", "x")
 	t.Setenv("HOME", "/home/of/node")
-	set := commandSet(t, tool.CommandConfig{Command: `/usr/bin/env | grep -E '^(TROUPE_|HOME|EXTRA|API)' | sort`, Env: []string{"EXTRA=1"}})
-	r := set.Call(t.Context(), "cmd", tool.Call{Run: "r", Agent: "a", ID: "1-0", Key: "r.a.1-0", Attempt: 2})
-	want := "EXTRA=1\nHOME=/home/of/node\nTROUPE_AGENT=a\nTROUPE_ATTEMPT=2\nTROUPE_CALL=1-0\nTROUPE_KEY=r.a.1-0\nTROUPE_RUN=r\n"
-	if r.Error || r.Text != want {
+	set := commandSet(t, tool.CommandConfig{Command: `/usr/bin/env | grep -E '^(TROUPE_|TRACEPARENT|HOME|EXTRA|API)' | sort`, Env: []string{"EXTRA=1"}})
+	r := set.Call(t.Context(), "cmd", tool.Call{Run: "r", Agent: "a", Turn: 1, ID: "1-0", Key: "r.a.1-0", Attempt: 2, Trace: "00-x"})
+	want := "EXTRA=1\nHOME=/home/of/node\nTRACEPARENT=00-x\nTROUPE_AGENT=a\nTROUPE_ATTEMPT=2\nTROUPE_CALL=1-0\nTROUPE_DEADLINE=…\nTROUPE_KEY=r.a.1-0\n" +
+		"TROUPE_METRICS=…\nTROUPE_RUN=r\nTROUPE_TURN=1\n"
+	if got := regexp.MustCompile(`(?m)^(TROUPE_DEADLINE|TROUPE_METRICS)=.+`).ReplaceAllString(r.Text, "$1=…"); r.Error || got != want {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A command writes figures of its call to a file, which is removed with the call. Lines that are no figures are counted as lost,
+// and a command that puts something else in the place of the file harms nothing.
+//
+//behaviour:shows C6
+func TestACommandReportsFigures(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	for command, want := range map[string]string{
+		`echo rows 12 >> "$TROUPE_METRICS"; echo rows 40 >> "$TROUPE_METRICS"; echo seconds 0.5 >> "$TROUPE_METRICS"; exit 3`: "map[rows:40 seconds:0.5], lost 0",
+		`printf 'rows\nrows x\n\na b 1\nrows 2' > "$TROUPE_METRICS"`:                                                          "map[rows:2], lost 4",
+		`head -c 100000 /dev/zero > "$TROUPE_METRICS"`:                                                                        "map[], lost 1",
+		`rm "$TROUPE_METRICS"; mkfifo "$TROUPE_METRICS"`:                                                                      "map[], lost 0",
+		`rm "$TROUPE_METRICS"; ln -s /etc/passwd "$TROUPE_METRICS"`:                                                           "map[], lost 0",
+		`true`: "map[], lost 0",
+	} {
+		r := commandSet(t, tool.CommandConfig{Command: command}).Call(t.Context(), "cmd", tool.Call{})
+		if got := fmt.Sprintf("%v, lost %d", r.Metrics.Map(), r.MetricsLost); got != want {
+			t.Errorf("%s: %s, want %s", command, got, want)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
 

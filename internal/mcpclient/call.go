@@ -122,10 +122,7 @@ func (l *liveSession) callOnce(ctx context.Context, o Offer, c tool.Call) (tool.
 	if o.Raw == "" {
 		return l.readResource(ctx, c)
 	}
-	params := &sdk.CallToolParams{Name: o.Raw, Arguments: json.RawMessage(c.Args), Meta: sdk.Meta{}}
-	if c.Trace != "" {
-		params.Meta["traceparent"] = c.Trace
-	}
+	params := &sdk.CallToolParams{Name: o.Raw, Arguments: json.RawMessage(c.Args), Meta: describeCall(c)}
 	token := strconv.FormatInt(l.tokens.Add(1), 10)
 	params.SetProgressToken(token)
 	last := &callProgress{tell: c.Progress}
@@ -135,6 +132,7 @@ func (l *liveSession) callOnce(ctx context.Context, o Offer, c tool.Call) (tool.
 	if err != nil {
 		return tool.Result{Text: last.lastProgress()}, err
 	}
+	reportMetrics(res.Meta, c)
 	return renderResult(res), nil
 }
 
