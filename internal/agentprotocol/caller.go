@@ -29,6 +29,8 @@ const (
 	answerBytesMax = 1 << 20
 	// pendingChunksMax and pendingBytesMax bound the messages of a stream that wait to be read.
 	pendingChunksMax, pendingBytesMax = 4096, 16 << 20
+	// openChunksMax and openBytesMax bound them while the agent waits for an answer: room for keep-alives.
+	openChunksMax, openBytesMax = 1024, 256 << 10
 	// questionsOpenMax bounds the calls of a node that wait for the answer to a question.
 	questionsOpenMax = 256
 )
@@ -149,6 +151,7 @@ func (c *Caller) begin(ctx context.Context, r CallRequest) (*foreignStream, erro
 // keepOpen keeps a stream whose agent waits for an answer. The oldest one goes if there are too many.
 func (c *Caller) keepOpen(s *foreignStream, asked *Question) {
 	s.id = asked.ID
+	_ = s.sub.SetPendingLimits(openChunksMax, openBytesMax) // it fails only if the connection is closed
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.open) == questionsOpenMax {
@@ -171,6 +174,9 @@ func (c *Caller) resume(r CallRequest) (*foreignStream, error) {
 	c.mu.Unlock()
 	prompt, err := json.Marshal(map[string]string{"prompt": r.Task})
 	if err == nil {
+		err = s.sub.SetPendingLimits(pendingChunksMax, pendingBytesMax)
+	}
+	if err == nil {
 		err = c.conn.Publish(s.answer.replySubject, prompt)
 	}
 	if err != nil {
@@ -187,7 +193,7 @@ func (c *Caller) collect(ctx context.Context, s *foreignStream) error {
 			err = s.answer.add(m)
 		}
 		var asked *Question
-		if errors.As(err, &asked) && !c.mayPublish(s.answer.replySubject) {
+		if errors.As(err, &asked) && !c.mayAnswerAt(s.answer.replySubject) {
 			return fmt.Errorf("%w: its answer would have to go to a subject that is none of the protocol, and was not sent: %s", errMalformed, quoteWords(asked.Text))
 		}
 		if err != nil {
@@ -197,11 +203,32 @@ func (c *Caller) collect(ctx context.Context, s *foreignStream) error {
 	return nil
 }
 
-// mayPublish reports whether a message may go to a subject that another program names: neither to this system, nor to the server.
-func (c *Caller) mayPublish(subject string) bool {
+// mayPromptAt reports whether a task may go to a subject that discovery names: a subject of another program, and no inbox.
+func (c *Caller) mayPromptAt(subject string) bool {
+	return c.isForeignSubject(subject) && !strings.HasPrefix(subject, nats.InboxPrefix) && !hasVerb(subject, names.AgentStatus, names.AgentHeartbeat)
+}
+
+// mayAnswerAt reports whether an answer may go to a subject that a question names. It may be an inbox, but no endpoint of an
+// agent: that agent would take the answer for a prompt of ours.
+func (c *Caller) mayAnswerAt(subject string) bool {
+	return c.isForeignSubject(subject) && !hasVerb(subject, names.AgentPrompt, names.AgentStatus, names.AgentHeartbeat)
+}
+
+// isForeignSubject reports whether a subject that another program names belongs neither to this system nor to the server, whose
+// own subjects begin with $ and _.
+func (c *Caller) isForeignSubject(subject string) bool {
 	first, _, _ := strings.Cut(subject, ".")
-	return subject != "" && len(subject) <= subjectBytesMax && first != c.names.Prefix() && !strings.HasPrefix(subject, "$") &&
+	ours := first == c.names.Prefix() || strings.HasPrefix(subject, "$")
+	servers := strings.HasPrefix(subject, "_") && !strings.HasPrefix(subject, nats.InboxPrefix)
+	return subject != "" && len(subject) <= subjectBytesMax && !ours && !servers &&
 		!strings.ContainsAny(subject, " \t\r\n*>") && !strings.Contains("."+subject+".", "..")
+}
+
+// hasVerb reports whether a subject is one of the protocol with one of the verbs.
+func hasVerb(subject string, verbs ...string) bool {
+	rest, ok := strings.CutPrefix(subject, "agents.")
+	verb, _, _ := strings.Cut(rest, ".")
+	return ok && slices.Contains(verbs, verb)
 }
 
 const subjectBytesMax = 256

@@ -57,6 +57,8 @@ func TestCallerChecklist(t *testing.T) {
 		{"reads min_sender_trust, and takes an unknown value for signed", infoOf("claude-code", "derek", "reviewer", "0.3", usualSubject, usualEndpoint+`,"min_sender_trust":"later"`), usualSubject, done, "", errSigned},
 		{"publishes at no subject of this system", infoOf("cc", "derek", "reviewer", "0.3", "troupe.cmd.run", usualEndpoint), "troupe.cmd.run", done, "", errSubject},
 		{"publishes at no subject of the server", infoOf("cc", "derek", "reviewer", "0.3", "$JS.API.STREAM.DELETE.X", usualEndpoint), usualSubject, done, "", errSubject},
+		{"publishes at no inbox", infoOf("cc", "derek", "reviewer", "0.3", "_INBOX.of.another", usualEndpoint), usualSubject, done, "", errSubject},
+		{"publishes no heartbeat", infoOf("cc", "derek", "reviewer", "0.3", "agents.hb.cc.derek.other", usualEndpoint), usualSubject, done, "", errSubject},
 		{"ignores unknown chunk types, and fields", infoOf("claude-code", "derek", "reviewer", "0.3", usualSubject, usualEndpoint), usualSubject,
 			[]string{`{"type":"status","data":"ack"}`, `{"type":"later","data":[1]}`, `{"type":"status","data":"later"}`, `{"type":"response","data":{"text":"do","later":1}}`, `{"type":"response","data":"ne"}`, ""}, "done", nil},
 		{"applies an inactivity timeout", infoOf("claude-code", "derek", "reviewer", "0.3", usualSubject, usualEndpoint), usualSubject, done[:2], "[partial: the first 4 bytes of an answer that did not end]\ndone", errVanished},
@@ -142,6 +144,51 @@ func TestCallerFollowsHeartbeats(t *testing.T) {
 	}
 	if len(heard) != 1 {
 		t.Errorf("%d discoveries", len(heard))
+	}
+}
+
+// The answer to a question goes to an inbox or a subject of the other program: not to the endpoint of an agent, which would take
+// it for a prompt of ours, not to this system, and not to the server.
+func TestAnswersGoToNoEndpoint(t *testing.T) {
+	t.Parallel()
+	c := newCaller(t, connectServer(t), time.Minute, time.Minute)
+	for subject, may := range map[string]bool{
+		"_INBOX.question": true, "agents.query.cc.derek.q1": true, "my.own.subject": true,
+		"agents.prompt.cc.derek.other": false, "agents.status.cc.derek.other": false, "agents.hb.cc.derek.other": false,
+		"troupe.box.r.root": false, "$JS.API.STREAM.DELETE.X": false, "_R_.x": false, "_GR_.x": false, "a.>": false, "a..b": false, "": false,
+	} {
+		if c.mayAnswerAt(subject) != may {
+			t.Errorf("%s: %t", subject, !may)
+		}
+	}
+}
+
+// While a question is open its agent may send keep-alives. What it sends beyond the limit is dropped, and the call then says so.
+func TestAnOpenQuestionHoldsLittle(t *testing.T) {
+	t.Parallel()
+	nc := connectServer(t)
+	rawAgent(t, nc, usualSubject, []string{infoOf("claude-code", "derek", "reviewer", "0.3", usualSubject, usualEndpoint)}, func(m *nats.Msg) {
+		publish(t, nc, m.Reply, `{"type":"status","data":"ack"}`, `{"type":"query","data":{"id":"q","reply_subject":"_INBOX.question","prompt":"Which?"}}`)
+	})
+	c := newCaller(t, nc, time.Minute, time.Minute)
+	var asked *Question
+	if _, err := c.Call(t.Context(), CallRequest{Name: "cc/derek/reviewer", Task: "Review A."}); !errors.As(err, &asked) {
+		t.Fatal(err)
+	}
+	long := []byte(`{"type":"response","data":"` + strings.Repeat("x", openBytesMax/4) + `"}`)
+	for range 8 {
+		if err := nc.Publish(c.open[0].sub.Subject, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if _, bytes, err := c.open[0].sub.Pending(); err != nil || bytes > openBytesMax {
+		t.Errorf("%d bytes wait to be read, %v", bytes, err)
+	}
+	if _, err := c.Call(t.Context(), CallRequest{Name: "cc/derek/reviewer", Task: "A.", Answers: asked.ID}); !errors.Is(err, errOverrun) {
+		t.Error(err)
 	}
 }
 

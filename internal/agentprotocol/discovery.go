@@ -96,7 +96,7 @@ func (c *Caller) readInfo(name string, data []byte) (a foundAgent, err error) {
 			return a, fmt.Errorf("%w: %.20q", errVersion, info.Metadata["protocol_version"])
 		case declared && trust != "any":
 			return a, errSigned
-		case !c.mayPublish(a.subject):
+		case !c.mayPromptAt(a.subject):
 			return a, errSubject
 		}
 		return a, nil
