@@ -30,7 +30,10 @@ func planCoordinator(t *conversation) plannedReply {
 			return plannedReply{calls: calls}
 		}
 	}
-	if !t.sawAnything() {
+	switch {
+	case !t.sawAnything() && inv.changes:
+		return refuseOtherWork()
+	case !t.sawAnything():
 		return plannedReply{refuses: true, text: "I could see nothing here: " + strings.Join(append(t.describeGaps(look), "no other look was possible"), "; ") +
 			". Nothing was reported or written. " + lookAdvice}
 	}
@@ -319,7 +322,7 @@ func (inv *investigation) finalMessage(t *conversation) string {
 	b.WriteString(inv.profile.describeDirectory() + "\n")
 	if !inv.wanted {
 		if inv.changes {
-			b.WriteString("What you asked for was not done: that needs a model (set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or run Ollama). ")
+			b.WriteString(needsModel + " ")
 		}
 		b.WriteString("I only investigate directories; this is what an investigation shows.\n")
 		for i, f := range inv.facts {

@@ -79,6 +79,14 @@ func streamWords(ctx context.Context, text string, emit func(model.Delta)) error
 // lookAdvice says what a run needs for a report.
 const lookAdvice = "Give the run a directory, as with `troupe run --dir .`, and the tools list_dir and glob. " + notAnLLM + "."
 
+// needsModel is what a prompt reads that asks for anything but an investigation.
+const needsModel = "What you asked for was not done: that needs a model (set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or run Ollama)."
+
+// refuseOtherWork refuses a prompt that asks for anything but an investigation, where there is no directory to show either.
+func refuseOtherWork() plannedReply {
+	return plannedReply{refuses: true, text: needsModel + " I only investigate directories: `troupe run --dir . \"Investigate this repository and write report.md\"`. " + notAnLLM + "."}
+}
+
 // plannedReply is one reply: text, calls, or both. A reply that refuses says why the task is not done:
 // a report or other work, or any answer of an agent that could see nothing.
 type plannedReply struct {
@@ -108,6 +116,9 @@ func planReply(t *conversation) plannedReply {
 		return planCoordinator(t)
 	}
 	if !t.canLook() && !t.sawAnything() {
+		if asksForWork(t.asked) {
+			return refuseOtherWork()
+		}
 		return plannedReply{refuses: true, text: "I was offered no tool that looks at a directory, so I could see nothing here and can report nothing about it. " + lookAdvice}
 	}
 	return planChild(t, surveyor)

@@ -51,7 +51,7 @@ func TestInvestigatorWithoutToolsReportsNothing(t *testing.T) {
 // An agent that has tools, but none that looks at a directory, says so in a sentence.
 func TestInvestigatorWithoutADirectorySaysWhatIsMissing(t *testing.T) {
 	tools := []model.ToolSpec{{Name: "ask_human", Class: model.Read, Schema: `{"type":"object"}`}}
-	reply := completeOnce(t, model.Request{Caller: model.Caller{Name: "assistant"}, Tools: tools, MaxOutput: 512, Messages: []model.Message{userMessage("Say hello")}})
+	reply := completeOnce(t, model.Request{Caller: model.Caller{Name: "assistant"}, Tools: tools, MaxOutput: 512, Messages: []model.Message{userMessage("Look around")}})
 	if text := reply.Message.Text; !strings.HasPrefix(text, "I was offered no tool that looks at a directory") || strings.Contains(text, "limit:") {
 		t.Errorf("%q", text)
 	}
