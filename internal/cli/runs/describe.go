@@ -74,5 +74,8 @@ func (cs *Commands) describeRun(ctx context.Context, s *session.Session, run str
 	if cs.Console.Output != "table" {
 		return cs.Console.PrintData(d)
 	}
+	if info.State == client.RunInterrupted {
+		cs.Console.Say(continueText(s, info))
+	}
 	return cs.Console.PrintLines(cs.drawDescription(d))
 }

@@ -50,11 +50,20 @@ func (cs *Commands) printResult(ctx context.Context, s *session.Session, run str
 	if info.State != client.RunFinished && info.State != client.RunParked {
 		info.Result.Partial = true
 		if cs.Console.Output == "text" {
-			return &exit.Failure{Code: exit.Failed, Err: fmt.Errorf("run %s has not ended", run), Hint: "troupe result --wait waits for it"}
+			return unfinishedError(s, run, info.State)
 		}
 	}
 	if err := cs.Console.PrintResult(*info.Result); err != nil {
 		return err
 	}
 	return exit.WithCode(exit.ForReason(info.Result.Reason, false))
+}
+
+// unfinishedError says that a run has no final result, and how it gets one.
+func unfinishedError(s *session.Session, run string, state client.RunState) error {
+	f := &exit.Failure{Code: exit.Failed, Err: fmt.Errorf("run %s has not ended", run), Hint: "troupe result --wait waits for it"}
+	if state == client.RunInterrupted {
+		f.Err, f.Hint = fmt.Errorf("run %s has not ended: no process works on it", run), s.Command("run --resume "+run)+" continues it"
+	}
+	return f
 }
