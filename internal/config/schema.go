@@ -67,7 +67,7 @@ var settingMeanings = map[string]string{
 	"policy":               "file with the stop-veto policy",
 	"permissions":          "rules that allow, ask or deny calls, how many people must approve what is asked about, and what holds for calls that send data out once text from outside was read (docs/taint.md)",
 	"permission_mode":      "what happens to calls that no rule matches: default, acceptEdits, plan, dontAsk or bypassPermissions",
-	"unattended":           "true if nobody can be asked: what would be asked about is denied, and an agent that cannot go on without a person ends",
+	"unattended":           "true for unattended runs: calls that need an approval are denied, and an agent that cannot continue without a person ends",
 	"question_timeout":     "how long a question to a person stays open before it counts as denied, such as 1h; 0: as long as the run may be parked",
 	"reconcile_every":      "how often a node of yours looks for unfinished runs that no node owns, such as 5m; 0 is the default",
 	"park_timeout":         "how long a run may wait for people alone before it ends as unanswered, such as 48h; 0 is the default",

@@ -26,7 +26,7 @@ func (cs *Commands) Budget() *cobra.Command {
 		Use:   "budget RUN [set|freeze]",
 		Short: "Show a run's limits and usage, or change its limits",
 		Long: `Show the limits of a run, what it has used, what is reserved for running model calls
-and what is held back for closing turns, for the run and for each agent.
+and the reserve for closing turns, for the run and for each agent.
 
 set changes the given limits, keeps the others and lifts a freeze. freeze keeps the
 limits but allows only closing turns: every agent summarizes its findings and ends.

@@ -28,12 +28,12 @@ func (cs *Commands) Compare() *cobra.Command {
 	return &cobra.Command{
 		Use: "compare RUN|FILE RUN|FILE", Args: command.Exactly("RUN|FILE", "RUN|FILE"),
 		Short: "Name the first difference of two runs; compare ends and costs",
-		Long: `Compare two runs, such as a run and a fork of it (docs/fork.md): the first thing that an agent
-of one was told, said, called, got or was answered otherwise than the agent of the same id in
-the other, and the stop reason, the cost and the answer of both. Times are not compared.
+		Long: `Compare two runs, such as a run and a fork of it (docs/fork.md). The command shows the first
+difference between agents of the same id (a message, a reply, a call, a result or an answer),
+and the stop reason, the cost and the answer of both runs. Times are not compared.
 
-The logs are replayed without a model or a tool. The exit code is 0 if the runs were
-compared, whatever came of it.`,
+The logs are replayed without a model or a tool. The exit code is 0 if the comparison
+succeeds, whether or not the runs differ.`,
 		Example:     "  troupe compare 01k9z3 last\n  troupe compare ./before.jsonl ./after.jsonl -o json | jq .first_difference",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
