@@ -25,7 +25,7 @@ type Task struct {
 	Dir string
 	// Model is the run's model, as PROVIDER/MODEL. Default: that of the Config, of the environment, or of the agent.
 	Model string
-	// Fallback are models of which each takes over when the one before has failed for good.
+	// Fallback are further models: each takes over when the one before it has failed for good.
 	Fallback    []string
 	Temperature *float64
 	Effort      string
@@ -59,8 +59,8 @@ type Task struct {
 	// matches.
 	AllowedTools, DisallowedTools, AskTools []string
 	PermissionMode                          spec.PermissionMode
-	// Unattended says that nobody can be asked: what would be asked about is denied, and an agent that cannot go on without
-	// a person ends. PermissionMode spec.ModeDontAsk implies it.
+	// Unattended makes the run ask no questions: calls that need an approval are denied, and an agent that cannot
+	// continue without a person ends. PermissionMode spec.ModeDontAsk implies it.
 	Unattended bool
 	// Approvals is how many different people must approve a call that is asked about, 1 or 2; 0: as the Config says. A task
 	// can only ask for more than the Config.
@@ -69,7 +69,7 @@ type Task struct {
 	// the Config says. TaintFiles says that files of the directory are such text, Outside that the Prompt is.
 	Taint               string
 	TaintFiles, Outside bool
-	// Guardrails are ready guardrails for every agent of the run, beside those of the Config.
+	// Guardrails are ready guardrails for every agent of the run, in addition to those of the Config.
 	Guardrails []spec.ReadyGuardrail
 	// Yes allows writes in the directory, tools of MCP servers, and shell commands that the sandbox confines.
 	Yes bool
@@ -88,8 +88,8 @@ type Task struct {
 	// Attach are images and documents of the prompt, which client.Client.Attach has sent.
 	Attach []client.Attachment
 
-	// Constraints and Criteria are sentences that the answer must satisfy, and FailureConditions sentences of which none
-	// may hold. RequireTool are tool results that the answer needs: NAME, or NAME=TEXT.
+	// Constraints and Criteria are sentences that the answer must satisfy, and FailureConditions sentences that must
+	// not hold. RequireTool are tool results that the answer needs: NAME, or NAME=TEXT.
 	Constraints, Criteria, FailureConditions, RequireTool []string
 	// JSONSchema is the schema of the answer; see also Answer.
 	JSONSchema json.RawMessage
@@ -99,7 +99,8 @@ type Task struct {
 	LoopOptions *spec.LoopOptions
 	// NoAgentsMD leaves the project's instructions (AGENTS.md) out of the prompts.
 	NoAgentsMD bool
-	// Caller says who asks, and Trace is the W3C traceparent of the caller: both are recorded.
+	// Caller names the program or person that asks, and Trace is the W3C traceparent of the caller: both are
+	// recorded.
 	Caller, Trace string
 }
 

@@ -59,7 +59,7 @@ func (s *shell) carryOut(c actor.Context, action activation.Action) {
 	}
 }
 
-// notifyRouter sends the router the message that each Report action stands for.
+// notifyRouter sends the router the message of each Report action.
 func (s *shell) notifyRouter(c actor.Context, action activation.Action) {
 	switch a := action.(type) {
 	case activation.ReportSuperseded:

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// Messages to a shell, besides mailbox.Message and activation.OwnResult.
+// Messages to a shell, in addition to mailbox.Message and activation.OwnResult.
 type (
 	// factMessage carries a fact to the activation.
 	factMessage struct{ of any }

@@ -178,7 +178,8 @@ func (k *throttleKeeper) openThrottle(name string) *modelThrottle {
 	if d == nil {
 		k.seed += 2 // throttles need different seeds
 		d = &modelThrottle{state: throttle.New(k.cfg.ThrottleLimits, k.seed), requests: map[string]throttleRequest{}}
-		d.state, _ = d.state.Step(throttle.NodeCountSet{At: k.clockMS(), Nodes: k.nodes}) // nobody waits: it has no effects
+		// no request waits: there are no effects
+		d.state, _ = d.state.Step(throttle.NodeCountSet{At: k.clockMS(), Nodes: k.nodes})
 		k.throttles[name] = d
 	}
 	return d

@@ -55,8 +55,8 @@ type Park struct {
 	Digest string `msgpack:"g,omitempty" json:"digest,omitempty"`
 	Rule   string `msgpack:"a,omitempty" json:"rule,omitempty"`
 	Due    int64  `msgpack:"e,omitempty" json:"due_ms,omitempty"`
-	// Approvals is how many different people must approve the call; 0: one. ApprovedBy is the person who has done so,
-	// ApprovedAlways and ApprovedRequest are the Always and the Request of that approval.
+	// Approvals is how many different people must approve the call; 0: one. ApprovedBy is the person who has
+	// approved, ApprovedAlways and ApprovedRequest are the Always and the Request of that approval.
 	Approvals       int    `msgpack:"n,omitempty" json:"approvals,omitempty"`
 	ApprovedBy      string `msgpack:"b,omitempty" json:"approved_by,omitempty"`
 	ApprovedAlways  string `msgpack:"ba,omitempty" json:"approved_always,omitempty"`

@@ -80,7 +80,7 @@ func isBacklogTool(tool string) bool {
 // changesBacklog reports whether a call changes the backlog, if it succeeds.
 func (c Call) changesBacklog() bool { return isBacklogTool(c.Name) && c.Name != backlogList }
 
-// Problem says what is wrong with a call; "": nothing is.
+// Problem describes the error of a malformed call; "": the call is valid.
 func (f Backlog) Problem() string {
 	switch {
 	case len(f.Task) > taskIDBytesMax:

@@ -26,7 +26,7 @@ type toolRules struct {
 	declares  bool     // the loop answers declare_failure
 	private   bool     // one of the tools reads private data
 	skills    bool     // no command of the task has the name of the tool that reads skills
-	members   []string // delegates that stand for agents of other programs
+	members   []string // delegates that represent agents of other programs
 }
 
 // delegateTool is the one tool that the loop itself turns into a child agent.
@@ -212,8 +212,8 @@ const (
 
 func (c Call) fail(text string) Call { return c.end(model.ToolResult{Text: text, Error: true}) }
 
-// deny ends a call that the rights of the agent, a rule or a hook do not permit, or that no person could approve. A person who says no
-// directs the agent: that is no denial.
+// deny ends a call that the rights of the agent, a rule or a hook do not permit, or that needs an approval in an
+// unattended run. A person's "no" is not a denial: it directs the agent.
 func (c Call) deny(text string) Call {
 	c.Denied = true
 	return c.fail(text)

@@ -264,7 +264,7 @@ type Finish struct {
 	ToolMS  int64        `msgpack:"l,omitempty"` // time that tools took, summed
 	// WorkedMS is how long the agent was at work, its children included; 0: not counted.
 	WorkedMS int64 `msgpack:"w,omitempty"`
-	// Foreign counts its calls of agents of other programs, whose cost nobody reports.
+	// Foreign counts its calls of agents of other programs, which report no cost.
 	Foreign int `msgpack:"fo,omitempty"`
 	// Ordinal counts the messages of this agent to its supervisor up to this one; 0: not counted.
 	Ordinal int `msgpack:"r,omitempty"`

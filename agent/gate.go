@@ -42,7 +42,7 @@ func finishAttempt(s State, i int, c Call) (State, []Effect) {
 }
 
 // judgeResult asks the guardrails about the result of a call before the model reads it. A loop that is about to end
-// asks nobody: a result that no guardrail has passed is in no transcript, from which another run could begin.
+// does not ask: a result that no guardrail has passed is in no transcript, from which another run could begin.
 func judgeResult(s State, i int, c Call) (State, []Effect) {
 	at := s.hooks.at(spec.HookToolResult, c.Name)
 	if len(at) == 0 { //mutant:result-not-judged

@@ -95,8 +95,8 @@ func unmetRequirements(s State) spec.Require {
 	return r
 }
 
-// historyForHandoff returns the messages with which the other agent begins: all that the caller's model had read, and
-// what it said when it handed off. If they are more than an entry holds, the oldest are left out.
+// historyForHandoff returns the messages with which the other agent begins: all messages that the caller's model had
+// read, and the caller's reply with the handoff. If they exceed an entry, the oldest are left out.
 func historyForHandoff(s State) []model.Message {
 	said := strings.TrimSpace(s.History[s.newestReply()].Text)
 	s.Journal.Shown = shownJournal{} // it is handed over on its own

@@ -97,7 +97,8 @@ func describeTransform(prompt []model.Message, list []judgedAnswer, v hookVerdic
 
 // publishCallDecision publishes what the answers at the gate of a call decide about it.
 func publishCallDecision(s State, f Hooked, c Call, v hookVerdict) State {
-	if f.Point == spec.HookPreTool && v.decision == spec.HookPass && c.Gate.Permit.Query != "" { // the sandbox confines what nobody has to be asked about
+	// the sandbox confines the call, so it needs no approval
+	if f.Point == spec.HookPreTool && v.decision == spec.HookPass && c.Gate.Permit.Query != "" {
 		confined := s.decidePermission(c)
 		confined.Why += ", and the sandbox confines it"
 		s.events.publishVerdict(c, spec.HookAllow, confined, s.tools.digest(c))

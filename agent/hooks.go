@@ -32,7 +32,7 @@ type hookEffects struct {
 	System *string
 }
 
-// changedPrompt reports whether hooks have changed what is sent this turn.
+// changedPrompt reports whether hooks have changed the request of this turn.
 func (h hookEffects) changedPrompt() bool { return h.Sent != nil || h.System != nil }
 
 // remarksMax is how many remarks of hooks enter at one turn boundary; only observers see further ones.

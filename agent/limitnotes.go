@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// At a turn boundary the loop tells the model which limits are near, once for each limit and level. A
-// limit is near by the share of it that is used, and also if what is left covers only a few turns, so
-// that the note comes in time whatever a turn costs.
+// At a turn boundary the loop tells the model which limits are near, once for each limit and level. A limit is near
+// if a given share of it is used, or if the rest covers only a few turns. So the note comes in time whatever a turn
+// costs.
 
 // RunLeft is the rest of the run's budget when it grants a reservation. All agents of the run
 // share it.
@@ -77,7 +77,7 @@ type remaining struct {
 	show     func(int64) string // how a text shows an amount
 }
 
-// text tells the model what is left. Most turns need no text, so it is not made before.
+// text describes the remaining amounts to the model. It is built on demand, because most turns need no note.
 func (r remaining) text() string {
 	what := r.what
 	if r.shared {

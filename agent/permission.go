@@ -48,7 +48,7 @@ func compilePermissions(t spec.Task) *permission.Set {
 
 // permit is what the permissions say about a call, while it waits or runs.
 type permit struct {
-	Query       string // the rules of the permission hook; "": nobody has to be asked
+	Query       string // the rules of the permission hook; "": the call needs no approval
 	MayWriteAny bool   // the tool may write any file of the directory
 	Asked       bool   // a person has to approve the call
 	Digest      string // of the call that a person has approved
@@ -60,13 +60,13 @@ func (s State) decidePermission(c Call) permission.Verdict {
 	if s.permissions == nil { // a task of an earlier release, in which hooks decide: see compilePermissions
 		return permission.Verdict{Decision: permission.Allow}
 	}
-	if c.Child != "" && namesForeign(s.Task.ForeignMembers, c.Args) { // the member that stands for the agent asks
+	if c.Child != "" && namesForeign(s.Task.ForeignMembers, c.Args) { // the member that represents the agent asks
 		return deniedOnly(s, c)
 	}
 	return s.permissions.Decide(permission.Call{Tool: c.Name, Args: c.Args}, permissionTool(s, c), s.AddedRules)
 }
 
-// deniedOnly allows a delegation unless a rule denies it: whoever carries it out asks.
+// deniedOnly allows a delegation unless a rule denies it: the agent that carries it out asks for approval.
 func deniedOnly(s State, c Call) permission.Verdict {
 	v := s.permissions.Decide(permission.Call{Tool: c.Name, Args: c.Args}, permission.Tool{Class: s.tools.specs[c.Name].Class}, s.AddedRules)
 	if v.Decision == permission.Deny {

@@ -5,9 +5,9 @@ import (
 	"github.com/troupe-run/troupe/internal/permission/person"
 )
 
-// A question about a call may need the approval of two different people (spec.Permissions.Approvals). Each approval is
-// an entry of the log. After the first one the agent asks again, and the question says who has approved. A denial, a skip
-// and a text decide at once.
+// A question about a call may need the approval of two different people (spec.Permissions.Approvals). Each approval
+// is an entry of the log. After the first one the agent asks again, and the question names the first approver. A
+// denial, a skip and a text decide at once.
 
 // needApprovals makes a question about a call one that as many people must approve as the permissions say.
 func needApprovals(s State, q Park) Park {

@@ -218,9 +218,9 @@ func unknownOutcome(s State, c Call) (State, Effect) {
 	}))
 }
 
-// lostName names a call in the question about its outcome. The name of a delegation to an agent of another program says who had
-// which task, except in logs of earlier releases about agents on NATS. own is the name of the caller: that of the other program's
-// agent, if it stands for one.
+// lostName names a call in the question about its outcome. For a delegation to an agent of another program, the name
+// includes the agent and its task, except in logs of earlier releases about agents on NATS. own is the name of the
+// caller: if the caller represents an agent of another program, this is the name of that agent.
 func (c Call) lostName(own string) string {
 	var asked delegateArgs
 	decodeArgs(c.Args, &asked)

@@ -87,7 +87,7 @@ type State struct {
 	Remarks           []string              // of hooks that the loop did not wait for, and about dropped calls, until the next turn boundary
 	Declared          declaration           // by a call of the newest reply
 	Goal              goalProgress          // how often a stop was sent back, and why
-	Obstacles         []obstacle            // what was not carried out, and has not succeeded since
+	Obstacles         []obstacle            // calls that were not carried out, and have not succeeded since
 	HookEffects       hookEffects           // effects of hooks so far
 	AddedRules        []spec.PermissionRule // that people have added in this run
 	QuestionsAsked    int                   // questions that the loop has put to a person itself

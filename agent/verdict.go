@@ -18,8 +18,8 @@ type hookVerdict struct {
 	severity spec.Severity // the worst of those whose decision it is
 	text     string        // of those whose decision it is, in order
 	by       []string      // their names
-	args     string        // pre_tool: what the call runs with instead
-	rewriter int           // which hook of the point gave them, from 1; 0: it is asked again
+	args     string        // pre_tool: the arguments that replace those of the call
+	rewriter int           // number of the hook of the point that changed them, from 1; 0: the hook is asked again
 	messages []model.Message
 	system   *string
 	shows    string // what a person reads of the call that is asked about

@@ -13,9 +13,9 @@ type Pool struct {
 	Spent   Amount // settled, unknown included
 	Held    Amount // sum of the open reservations and of the allowances
 	Ahead   Amount // part of Held: sum of the allowances
-	Charges Amount // part of Held: money for what no model call spends, and which nobody waits for: see HoldMoney
+	Charges Amount // part of Held: money for other costs than model calls; no request waits for it: see HoldMoney
 	Kept    Amount // sum of the amounts kept for closing turns
-	Carved  Amount // sum of what is left of shares: each is free for its agent and those below it alone
+	Carved  Amount // sum of the rests of shares: each is free for its agent and those below it alone
 	Unknown Amount // part of Spent: charged in full because the cost is unknown
 	Overrun Amount // part of Spent: billed beyond the reservation
 
@@ -54,8 +54,8 @@ type AttemptRequest struct {
 	Input     int64 `msgpack:"i"` // upper bound of the prompt, tokens
 	Output    int64 `msgpack:"o"` // wanted output tokens
 	OutputMin int64 `msgpack:"m"` // less than this is of no use
-	// Enough is an output for which the agent does not wait: while other reservations hold the rest, it
-	// takes what is there. 0: it waits for all of Output.
+	// Enough is an output for which the agent does not wait: while other reservations hold the rest, it accepts the
+	// free amount. 0: it waits for all of Output.
 	Enough  int64 `msgpack:"e,omitempty"`
 	Closing int64 `msgpack:"c"`           // output tokens of a closing turn
 	Calls   int64 `msgpack:"n,omitempty"` // tool calls that the reply may make
@@ -186,7 +186,7 @@ func (p Pool) isPriced(own Limit, r AttemptRequest) bool {
 // freeRoom is the amount that is not spent, held, kept or carved.
 func (p Pool) freeRoom() Amount { return p.roomFor(Account{}) }
 
-// RoomFor is the amount that is free for an agent: what is left of its share, and of those above it, is part of it.
+// RoomFor is the amount that is free for an agent. It includes the rest of its own share and those of its ancestors.
 func (p Pool) RoomFor(who string) Amount { return p.roomFor(p.Account(who)) }
 
 func (p Pool) roomFor(a Account) Amount {

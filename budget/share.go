@@ -46,8 +46,8 @@ func (p Pool) restFor(a Account) Amount {
 }
 
 // sharesWithin returns what shares keep from an agent that may use the rest own of them, of room that is otherwise
-// free. A component of which less is free than the shares hold, since a limit was lowered or a provider billed more
-// than was reserved, is free for everyone: else nobody could use it.
+// free. If less of a component is free than the shares hold, because a limit was lowered or a provider billed more
+// than was reserved, the component is free for every agent: otherwise no agent could use it.
 func (p Pool) sharesWithin(room, own Amount) Amount {
 	others := p.Carved.Minus(own)
 	if p.Carved.Tokens > room.Tokens {

@@ -25,7 +25,7 @@ func (r ContextRequest) Changes() bool {
 	return len(r.Layers) > 0 || len(r.AddTools) > 0 || len(r.RemoveTools) > 0
 }
 
-// AgentContext is what an agent is told beside its messages, and which tools it is offered, in its next request.
+// AgentContext is the context of an agent's next request apart from its messages: the system prompt and the tools.
 type AgentContext struct {
 	Agent spec.ID `json:"agent"`
 	Name  string  `json:"name"`

@@ -117,7 +117,7 @@ type Question struct {
 	// AskedMS and DueMS are when it was asked and when it expires, in Unix milliseconds; 0: unknown, never.
 	AskedMS int64 `json:"asked_ms,omitempty"`
 	DueMS   int64 `json:"due_ms,omitempty"`
-	// Approvals is how many different people must approve the call; 0: one. ApprovedBy is who has.
+	// Approvals is how many different people must approve the call; 0: one. ApprovedBy is the first approver.
 	Approvals  int    `json:"approvals,omitempty"`
 	ApprovedBy string `json:"approved_by,omitempty"`
 	// Goal is the task of the run, Journal the digest of its root's journal, AgentJournal that of an agent below the root.

@@ -20,9 +20,9 @@ type position struct {
 	i uint64
 }
 
-// Positions are the newest events seen, by log: a node may send an event again, and after a
-// change of the node the client requests a whole entry once more. Positions are exact where a
-// Cursor is not: an entry may have several events, of which an observer may have seen the first.
+// Positions are the newest events seen, by log: a node may send an event again, and after a change of the node the
+// client requests a whole entry once more. Positions are exact where a Cursor is not: an entry may have several
+// events, and an observer may have seen only the first.
 type Positions map[string]position
 
 // Advance records an event and reports whether it is new. Deltas have no

@@ -56,7 +56,7 @@ type RunRequest struct {
 	Outside    bool   `json:"outside,omitempty"`
 	// QuestionTimeout is how long a question may be open before it counts as denied; 0: as long as the run may be parked.
 	QuestionTimeout int64 `json:"question_timeout_ms,omitempty"`
-	Unattended      bool  `json:"unattended,omitempty"`      // nobody may be asked, as permission_mode dontAsk says, too
+	Unattended      bool  `json:"unattended,omitempty"`      // ask no questions; implied by permission_mode dontAsk
 	ParkTimeout     int64 `json:"park_timeout_ms,omitempty"` // a run that waits for people alone for longer ends; 0: 30 days
 	// Conversation continues a conversation, or begins the one of that id: the run gets the history of the run before
 	// it, and waits until that one has ended. The id of a run continues the conversation of that run.
@@ -87,7 +87,7 @@ type RunRequest struct {
 	// RequireTool lists tool results that the answer needs: NAME, or NAME=TEXT.
 	RequireTool []string        `json:"require_tool,omitempty"`
 	JSONSchema  json.RawMessage `json:"json_schema,omitempty"` // of the answer
-	UseTokens   int64           `json:"use_tokens,omitempty"`  // that the root agent is told to use up
+	UseTokens   int64           `json:"use_tokens,omitempty"`  // tokens that the root agent should use up
 	// ToolRetries is how often a call is retried after a temporary failure; -1: never, 0: the default.
 	ToolRetries int `json:"tool_retries,omitempty"`
 	// PatienceMS is how long an agent waits for a model that throttles all callers; -1: not at all.

@@ -6,8 +6,8 @@ import "time"
 // appends wait, or their callers do after a refusal, and nothing begins that depends on their
 // entries.
 type Stall struct {
-	// Since is when the oldest waiting append was made, or when the first in a row of refused
-	// ones was refused; zero: no append waits any more, and none is refused.
+	// Since is when the oldest waiting append was made, or when the first in a row of refused ones was refused; zero:
+	// appends neither wait nor are refused.
 	Since time.Time
 	// Waiting is the number of waiting appends, Subject the target of the oldest one, and Why
 	// the store's last answer to it, "" if there is none.

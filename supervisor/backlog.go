@@ -13,10 +13,10 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// The backlog is a list of tasks that the agents of a run share. The log of the run orders what they do with it: of two claims
-// of one task, the first entry wins. A claim has a lease. Each message of the agent renews its leases, and its end or handoff
-// opens its tasks again. A task whose lease has ended stays with its agent until another one claims it, so that no result is
-// lost only because nobody needed the task meanwhile.
+// The backlog is a list of tasks that the agents of a run share. The log of the run orders their operations: of two
+// claims of one task, the first entry wins. A claim has a lease. Each message of the agent renews its leases, and its
+// end or handoff opens its tasks again. A task whose lease has expired stays with its agent until another one claims
+// it, so a late result is lost only if another agent has claimed the task.
 
 // Limits of a backlog. How many tasks it may have and how long a lease lasts are limits of the run.
 const backlogClaimsMax = 8 // tasks that one agent may have claimed at a time

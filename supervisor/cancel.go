@@ -62,7 +62,8 @@ func parkMember(s State, from spec.ID, f agent.Park, n uint64) (State, []Effect)
 	if m.Query == nil {
 		s.Parked++
 	}
-	if f.ApprovedBy == "" || m.Query == nil || m.Query.Query != f.Query { // else it is asked again for the second approval
+	// with ApprovedBy, the question is asked again for the second approval
+	if f.ApprovedBy == "" || m.Query == nil || m.Query.Query != f.Query {
 		m.askedMS = s.Now
 	}
 	m.Query, m.asked = &f, n

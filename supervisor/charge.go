@@ -13,7 +13,7 @@ import (
 // chargeAccount is the account of the pool that holds the charge for a member.
 func chargeAccount(id spec.ID) string { return string(id) + "/charge" }
 
-// holdCharge holds the charge for a member that stands for an agent of another program. why says why it cannot.
+// holdCharge holds the charge for a member that represents an agent of another program. why says why it cannot.
 func holdCharge(p budget.Pool, m Member, def Definition) (next budget.Pool, why string) {
 	if def.ChargeNano <= 0 {
 		return p, ""

@@ -41,8 +41,8 @@ func (o Opened) delegateNames(own Definition) []string {
 // isA2A reports whether the name of an agent of another program is that of one that is called by the protocol A2A.
 func isA2A(name string) bool { return strings.HasPrefix(name, "a2a/") }
 
-// foreignDelegates lists the agents of other programs that an agent calls itself. Where a definition stands for one, only the
-// agent of that definition calls it; runs of earlier releases have no such definitions.
+// foreignDelegates lists the agents of other programs that an agent calls itself. Where a definition represents one,
+// only the agent of that definition calls it; runs of earlier releases have no such definitions.
 func (o Opened) foreignDelegates(d Definition) (names []string) {
 	if d.Foreign {
 		return []string{d.Name}
@@ -55,7 +55,7 @@ func (o Opened) foreignDelegates(d Definition) (names []string) {
 	return names
 }
 
-// foreignMembers lists those of these definitions that stand for agents of other programs.
+// foreignMembers lists those of these definitions that represent agents of other programs.
 func foreignMembers(list []Definition) (names []string) {
 	for _, d := range list {
 		if d.Foreign {

@@ -19,7 +19,7 @@ type PolicyFacts struct {
 	Answer string  `json:"answer,omitempty"`
 	// Answers are the agents, by id and definition, in whose place the agent answers: they have handed off to it.
 	Answers []string `json:"answers_for,omitempty"`
-	// Results are the tools of which the agent has a successful result; known at a stop.
+	// Results are the tools with a successful result in the agent's log; known at a stop.
 	Results []string `json:"results,omitempty"`
 
 	Turns       int     `json:"turns,omitempty"`

@@ -61,8 +61,8 @@ func whyNotHandedOff(o Opened, m Member, own Definition, f agent.Delegate) strin
 	return ""
 }
 
-// handedTask gives the agent that takes over what the task of its caller still requires, beside the requirements of its own
-// definition. The goal says who hands off.
+// handedTask gives the agent that takes over the remaining requirements of its caller's task, in addition to those of
+// its own definition. The goal names the caller.
 func handedTask(t spec.Task, m, caller Member, def Definition, f agent.Delegate) (handed spec.Task, why string) {
 	own := def.LoopOptions.Require
 	if own.Schema != "" && f.Require.Schema != "" && own.Schema != f.Require.Schema {

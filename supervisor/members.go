@@ -261,7 +261,7 @@ func admitChild(p budget.Pool, m Member, t spec.Task, def Definition, first budg
 	return next, ""
 }
 
-// whyEnding says why a member can start nothing and reach nobody any more.
+// whyEnding says why a member can start no calls and reach no other agents any more.
 func whyEnding(s State, m Member) string {
 	switch {
 	case s.Cancel != nil:

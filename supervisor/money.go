@@ -91,7 +91,7 @@ func (s State) reserveAttempt(m Member, f agent.Reserve) (next State, fx []Effec
 		Closing: g.Verdict == budget.Closing, Why: why, Detail: detail, By: by, Allowance: allowed, Left: s.runLeft(m)}}}, false
 }
 
-// runLeft is what is left of the run's budget, for an agent that tells its model when a limit is near.
+// runLeft is the remaining budget of the run, for an agent that tells its model when a limit is near.
 func (s State) runLeft(m Member) *agent.RunLeft {
 	def, _ := s.Run.findDefinition(m.Name)
 	if cmp.Or(def.LoopOptions.LimitNotes, s.Run.LoopOptions.LimitNotes).Near <= 0 {

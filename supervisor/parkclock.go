@@ -59,7 +59,7 @@ func armParkClock(s State, fx []Effect) []Effect {
 	return append(fx, Arm{Timer: parkTimer, Due: max(s.ParkDue, s.Now+parkGraceMS)})
 }
 
-// handleParkTimer ends a run that nobody has answered in time.
+// handleParkTimer ends a run whose questions were not answered in time.
 func handleParkTimer(s State) (State, []Effect) {
 	switch {
 	case s.ParkDue == 0:

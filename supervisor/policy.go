@@ -29,7 +29,7 @@ type Rule struct {
 	// them before a policy reaches a log. The supervisor reads the conditions only.
 	Expression string   `msgpack:"x,omitempty" json:"expression,omitempty"`
 	Use        *BuiltIn `msgpack:"u,omitempty" json:"use,omitempty"`
-	// Means is what a built-in rule stands for, as a node shows it; the log does not have it.
+	// Means describes a built-in rule, as a node shows it; the log does not have it.
 	Means string `msgpack:"-" json:"means,omitempty"`
 	// Source is the file that brought the rule; "": the request of the run.
 	Source string `msgpack:"s,omitempty" json:"source,omitempty"`
@@ -107,8 +107,8 @@ func decideStop(s State, from spec.ID, f agent.ProposeStop) (State, []Effect) {
 	return s.put(m), []Effect{Tell{To: from, Fact: agent.StopVetoed{Proposal: f.Proposal, Why: verdict.Why, Final: m.Vetoes > vetoesMax(s.Run, m), By: by}}} //mutant:veto-limit
 }
 
-// nameVerdict says which rule of which version of the policy decides; nil: there is no policy, or the run was opened
-// by an earlier release.
+// nameVerdict names the rule that decides, with the version of the policy; nil: there is no policy, or the run was
+// opened by an earlier release.
 func nameVerdict(o Opened, v Verdict) *agent.VerdictOrigin {
 	if o.PolicyForm < PolicyFormVersioned || o.Policy.Version == 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // ruleDocument is a rule as people write it: `when` is a list of conditions or an expression, and `use` names a
-// built-in rule, whose parameters are beside it.
+// built-in rule, whose parameters are further fields.
 type ruleDocument struct {
 	Name    string          `json:"name,omitempty"`
 	Use     string          `json:"use,omitempty"`

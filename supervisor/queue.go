@@ -11,7 +11,7 @@ import (
 // order of arrival. A waiting agent holds no reservation, so the queue cannot deadlock.
 type reservationQueue struct {
 	byArrival *immutable.SortedMap[uint64, *waitingRequest] // never written again
-	// paused are requests of members of frozen subtrees: they wait for a person, and nobody waits for them.
+	// paused are requests of members of frozen subtrees: they wait for a person, and delay no other request.
 	paused   *immutable.SortedMap[uint64, *waitingRequest]
 	arrivals uint64
 }

@@ -39,7 +39,7 @@ type Definition struct {
 	OnlyNamed bool `msgpack:"on,omitempty" json:"only_named,omitempty"`
 	// LoopOptions take precedence over those of the run.
 	LoopOptions spec.LoopOptions `msgpack:"a,omitempty" json:"loop_options"`
-	// Permissions are its own, beside those of the run.
+	// Permissions are its own, in addition to those of the run.
 	Permissions *spec.Permissions `msgpack:"pe,omitempty" json:"permissions,omitempty"`
 	// Constraints, Criteria and FailIf add to those of the run.
 	Constraints []string `msgpack:"co,omitempty" json:"constraints,omitempty"`
@@ -53,10 +53,10 @@ type Definition struct {
 	NodePool string `msgpack:"pl,omitempty" json:"pool,omitempty"`
 	// Memory says whose notes the agent keeps beyond the run: agentmemory.User or Project; "": it has no memory.
 	Memory string `msgpack:"me,omitempty" json:"memory,omitempty"`
-	// Foreign: the agent stands for the agent of another program of that name, and calls it by rule.
+	// Foreign: the agent represents the agent of another program of that name, and calls it by rule.
 	Foreign bool `msgpack:"fo,omitempty" json:"foreign,omitempty"`
-	// ChargeNano is what is held and then booked for the work of that other agent, in billionths of a US dollar; 0: nothing, so
-	// that its cost is unknown.
+	// ChargeNano is held and then booked for the work of that other agent, in billionths of a US dollar; 0: no
+	// charge, so its cost is unknown.
 	ChargeNano int64 `msgpack:"ch,omitempty" json:"charge_nano,omitempty"`
 	// Tainted: its prompt lists notes that were written after text from outside was read.
 	Tainted *spec.Taint `msgpack:"ta,omitempty" json:"tainted,omitempty"`
@@ -183,7 +183,7 @@ type State struct {
 
 	AddedRules []spec.PermissionRule // that people have added to the run
 
-	PolicySetBy string // who replaced the policy last; "": nobody, it is that of the request
+	PolicySetBy string // who replaced the policy last; "": it is that of the request
 	PolicySetAt int64
 	before      modelsBefore
 	others      OthersUse // that are not in this run
@@ -255,7 +255,7 @@ type Member struct {
 	hooks, binding []spec.Hook
 	// permissions are those of its task: they bind its children, too.
 	permissions []spec.Permissions
-	// unattended: it is below an agent that may ask nobody.
+	// unattended: an agent above it is unattended.
 	unattended bool
 	// layers are the parts of its system prompt that it inherits, and those that it passes on.
 	layers []spec.Layer

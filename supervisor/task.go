@@ -79,7 +79,7 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 // askTool is the tool by which a model asks a person.
 const askTool = "ask_human"
 
-// describeQuestions tells an agent that may ask nobody what a question comes to.
+// describeQuestions tells an unattended agent how a question ends.
 func describeQuestions(ask model.ToolSpec, unattended bool) model.ToolSpec {
 	if unattended {
 		ask.Description = "Say what only a person can decide or know, without which you cannot go on. Nobody can be asked in this run: the call ends your work, and your question is its result."

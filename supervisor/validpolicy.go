@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Maximum sizes of a policy: they bound what a decision costs, whoever wrote the rules.
+// Maximum sizes of a policy: they bound the cost of a decision, whichever user wrote the rules.
 const (
 	RulesMax       = 64
 	ConditionsMax  = 64      // of one rule

@@ -55,8 +55,8 @@ type RunParked struct {
 type RunReconciled struct {
 	// Why is started or interval.
 	Why string `json:"why"`
-	// Resumed runs continue on this node, Queued ones wait for their turn there, and Ended ones had ended
-	// without a result in the index. Nobody owned them.
+	// Resumed runs continue on this node, Queued ones wait for their turn there, and Ended ones had ended without a
+	// result in the index. None of them had an owner.
 	Resumed int `json:"resumed"`
 	Queued  int `json:"queued"`
 	Ended   int `json:"ended"`

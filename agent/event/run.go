@@ -56,7 +56,7 @@ type BudgetChanged struct {
 // SubtreeBudget is the limit of an agent and those below it, and what they use of it.
 type SubtreeBudget struct {
 	Limit    budget.Limit  `json:"limit"`
-	Used     budget.Amount `json:"used"` // with what is kept for closing turns
+	Used     budget.Amount `json:"used"` // with the amounts kept for closing turns
 	Reserved budget.Amount `json:"reserved"`
 	Frozen   bool          `json:"frozen,omitempty"`
 }

@@ -70,7 +70,7 @@ type TurnStarted struct {
 	Transition  spec.Transition `json:"transition,omitempty"`
 	Reservation int             `json:"reservation"`
 	MaxOutput   int64           `json:"max_output_tokens"`
-	Policy      *PolicyVerdict  `json:"policy,omitempty"` // because of which the turn begins, or is the last
+	Policy      *PolicyVerdict  `json:"policy,omitempty"` // the rule that began the turn, or made it the last
 }
 
 // TurnFinished is turn.finished: Transition is why the loop goes on, empty at the end.

@@ -22,7 +22,8 @@ type Layer struct {
 	Agent ID `msgpack:"a,omitempty" json:"agent,omitempty"`
 	// Below: agents below that agent inherit it.
 	Below bool `msgpack:"b,omitempty" json:"below,omitempty"`
-	// Merge sends it beside the earlier layer of its name, instead of in its place: after it, unless its priority is lower.
+	// Merge adds it to the earlier layer of its name, instead of replacing that layer: after it, unless its priority
+	// is lower.
 	Merge bool `msgpack:"m,omitempty" json:"merge,omitempty"`
 }
 
@@ -48,7 +49,7 @@ const (
 	layerOwnerMax  = 200 // bytes
 )
 
-// Validate reports what is wrong with a layer.
+// Validate returns an error if a layer is invalid.
 func (l Layer) Validate() error {
 	switch {
 	case l.Name == "" || len(l.Name) > layerNameMax || strings.ContainsFunc(l.Name, isForbiddenInName):

@@ -21,7 +21,7 @@ type LoopOptions struct {
 	Continue  Continue `msgpack:"n,omitempty" json:"continue"`
 	// AskPeople: a person may be asked. Without it, a need for a person ends the loop.
 	AskPeople bool `msgpack:"a,omitempty" json:"ask_people,omitempty"`
-	// Unattended: nobody may be asked, whatever AskPeople says. It binds all agents below.
+	// Unattended forbids all questions to people, whatever AskPeople says. It binds all descendants.
 	Unattended bool `msgpack:"un,omitempty" json:"unattended,omitempty"`
 	// Obstacles: an agent that claims completion although calls were denied or failed is asked whether its task is done.
 	Obstacles bool `msgpack:"o,omitempty" json:"obstacles,omitempty"`
@@ -44,7 +44,7 @@ type LoopOptions struct {
 	Dynamic string `msgpack:"y,omitempty" json:"dynamic,omitempty"`
 }
 
-// Models are the routes of the models that loops with these options may call beside their own.
+// Models are the routes of the additional models that loops with these options may call.
 func (o LoopOptions) Models() (routes []string) {
 	for _, m := range o.Fallbacks {
 		routes = append(routes, m.Name)
@@ -55,8 +55,8 @@ func (o LoopOptions) Models() (routes []string) {
 	return routes
 }
 
-// LimitNotes say when the model is told what is left of its turns, time, tokens, money and tool calls:
-// at the percentages of a limit that are used up, once for each. Near 0 is off.
+// LimitNotes set when the model learns how much of its turns, time, tokens, money and tool calls remains: at the
+// percentages of a limit that are used up, once for each. Near 0 is off.
 type LimitNotes struct {
 	Near int `msgpack:"n,omitempty" json:"near,omitempty"`
 	Last int `msgpack:"l,omitempty" json:"last,omitempty"`

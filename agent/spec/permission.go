@@ -17,7 +17,8 @@ type Permissions struct {
 	Deny  []PermissionRule `msgpack:"d,omitempty" json:"deny,omitempty"`
 	// Only keep tools that they name to the calls that fit one of them.
 	Only []PermissionRule `msgpack:"o,omitempty" json:"only,omitempty"`
-	// Within are lists like Only: a call must fit each of them, too. The list of a run is one beside that of a definition.
+	// Within are further lists like Only: a call must match each of them, too. The list of a run is separate from
+	// that of a definition.
 	Within [][]PermissionRule `msgpack:"w,omitempty" json:"within,omitempty"`
 	// Confined: Mode came with a request, so it lets commands run only where the sandbox confines them.
 	Confined bool `msgpack:"c,omitempty" json:"confined,omitempty"`
@@ -108,7 +109,7 @@ func (p Permissions) Limits() (lists [][]PermissionRule) {
 	return append(lists, p.Within...)
 }
 
-// ruleOverhead is what a rule takes in an entry beside its texts.
+// ruleOverhead is the size of a rule in an entry without its texts.
 const ruleOverhead = 8
 
 // PermissionHook is the hook that prepares the question about a call, on the node where the call would
@@ -122,7 +123,7 @@ const ApprovalHook = "approval"
 // PermissionQuery is what the loop wants to know of the node about a call.
 type PermissionQuery struct {
 	Why string `json:"why"` // a person is asked
-	// Confined: nobody need be asked if the node's sandbox confines the call.
+	// Confined: the call needs no approval if the node's sandbox confines it.
 	Confined bool `json:"confined,omitempty"`
 	// OnlyConfined: elsewhere it is denied.
 	OnlyConfined bool `json:"only_confined,omitempty"`
@@ -157,8 +158,9 @@ func (m PermissionMode) Stricter(o PermissionMode) PermissionMode {
 	return m
 }
 
-// Merge adds the permissions of a definition to those of its run: its rules count beside the run's. Its mode counts if
-// the run has none or a less strict one: who sets a mode for a run must not depend on what the file of an agent says.
+// Merge adds the permissions of a definition to those of its run: the rules of both count. The mode of the definition
+// counts if the run has none or a less strict one: the mode that a user sets for a run must not depend on an agent
+// file.
 func (p Permissions) Merge(own *Permissions) Permissions {
 	if own == nil {
 		return p

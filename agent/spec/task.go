@@ -70,10 +70,11 @@ type Task struct {
 	// AddedRules are rules that people have added in the run so far.
 	AddedRules []PermissionRule `msgpack:"pg,omitempty"`
 	Forbidden  []string         `msgpack:"f,omitempty"` // tools of the run that this agent may not use
-	// Foreign are the agents of other programs that this agent may call, as HARNESS/OWNER/NAME. A member that stands for an
-	// agent of another program has the name of that agent; in runs of earlier releases any agent could have several.
+	// Foreign are the agents of other programs that this agent may call, as HARNESS/OWNER/NAME. A member that
+	// represents an agent of another program has the name of that agent; in runs of earlier releases any agent could
+	// have several.
 	Foreign []string `msgpack:"fo,omitempty"`
-	// ForeignMembers are those of its delegates that stand for an agent of another program.
+	// ForeignMembers are those of its delegates that represent an agent of another program.
 	ForeignMembers []string `msgpack:"fm,omitempty"`
 	// ChargeNano is what the supervisor books for the work of the agents in Foreign, in billionths of a US dollar; 0: nothing,
 	// so that their cost is unknown.
@@ -82,8 +83,8 @@ type Task struct {
 	PolicyFacts bool `msgpack:"pf,omitempty"`
 	// Past is the run before this one in its conversation, for the root.
 	Past *HistoryOrigin `msgpack:"ho,omitempty"`
-	// Layers are parts of the system prompt beside System and LoopOptions.Dynamic: those of agents above, and those that were
-	// set for this agent (SystemPrompt).
+	// Layers are further parts of the system prompt, in addition to System and LoopOptions.Dynamic: those of
+	// ancestors, and those that were set for this agent (SystemPrompt).
 	Layers []Layer `msgpack:"la,omitempty"`
 }
 

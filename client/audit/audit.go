@@ -50,7 +50,7 @@ type Entry struct {
 	Text  string `json:"text,omitempty"` // of entries that are no call
 	// Severity is that of a guardrail's finding.
 	Severity spec.Severity `json:"severity,omitempty"`
-	By       string        `json:"by,omitempty"` // who made the change, if it is known
+	By       string        `json:"by,omitempty"` // name of the person or program that made the change; "": unknown
 }
 
 // Outcomes of calls.
@@ -63,7 +63,7 @@ const (
 	Unknown   = "unknown" // it began, and its end is not known
 )
 
-// Call is a call with a side effect, or about which something or somebody decided.
+// Call is a call that has a side effect, or about which a rule, a hook or a person decided.
 type Call struct {
 	ID    string      `json:"id"`
 	Tool  string      `json:"tool"`

@@ -160,7 +160,8 @@ func (b *builder) addQuestion(e client.Event, d event.AgentParked) {
 	}
 	c := &b.call(e, d.Call, "").call
 	asked := e.TS
-	if d.ApprovedBy != "" && c.Question != nil && c.Question.Query == d.Query { // it is asked again for the second approval
+	// the question was asked again for the second approval
+	if d.ApprovedBy != "" && c.Question != nil && c.Question.Query == d.Query {
 		asked = c.Question.At
 	}
 	c.Question = &Question{Query: d.Query, At: asked, Reason: d.Reason, Digest: d.Digest, Open: true, Approvals: d.Approvals}

@@ -130,7 +130,7 @@ type Call struct {
 	begun time.Time
 }
 
-// runViewer is what a client has beside the events: the state of a run, which says whether the prices of its models are known.
+// runViewer returns the state of a run, which the events lack: it says whether the prices of its models are known.
 type runViewer interface {
 	Get(ctx context.Context, run string) (client.RunInfo, error)
 }

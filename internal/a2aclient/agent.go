@@ -49,7 +49,7 @@ func IsName(name string) bool {
 	return ok && nameForm.MatchString(rest)
 }
 
-// Validate reports what is wrong with an agent. The error names the key and the remedy.
+// Validate returns an error if an agent is invalid. The error names the key and the remedy.
 func (a Agent) Validate() error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("a2a_agents.%.80s: %s", a.Name, fmt.Sprintf(format, args...))

@@ -11,7 +11,7 @@ import (
 
 // answer is what an agent has answered so far.
 type answer struct {
-	task       string // the id of its task; "": none is known
+	task       string // the id of its task; "": unknown
 	state      taskState
 	isMessage  bool   // it answers with a message, without a task
 	statusText string // of its last status, or the text of that message
@@ -198,7 +198,7 @@ func (a *answer) progress() string {
 	return string(a.state)
 }
 
-// cutText returns at most so many bytes of a text, and an error if that is not all.
+// cutText returns at most the given number of bytes of a text, and an error if it cuts the text.
 func cutText(text string, most int) (string, error) {
 	if len(text) > most {
 		return clip.Prefix(text, most), errTooLong

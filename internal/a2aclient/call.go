@@ -37,7 +37,7 @@ const (
 	retryAfterMax = time.Minute
 )
 
-// Errors of a call. Each text tells a model what is known of the outcome.
+// Errors of a call. Each text describes the outcome to a model.
 var (
 	errUnknown = errors.New("this node knows no such agent: a2a_agents of its troupe.yaml does not name it; " +
 		"the task was not sent")
@@ -86,8 +86,7 @@ func New(cfg Config) *Caller {
 	}
 }
 
-// Close waits for the cancels that are on their way, each of which takes at most cancelTimeout, and closes idle
-// connections.
+// Close waits for the pending cancels, each of which takes at most cancelTimeout, and closes idle connections.
 func (c *Caller) Close() {
 	c.ending.Wait()
 	c.http.CloseIdleConnections()
@@ -101,7 +100,7 @@ type Request struct {
 	Key string
 	// Answers is the ID of the Question that Task answers; "": Task is a new task.
 	Answers  string
-	Progress func(string) // is called with how far the agent is; nil: nobody watches
+	Progress func(string) // is called with the agent's progress; nil: not called
 }
 
 // call is a call under way.
@@ -115,8 +114,8 @@ type call struct {
 	learnOnce sync.Once
 }
 
-// Call gives a task to an agent and returns its answer. With an error the text is what had arrived until then. The task
-// is sent once. If the call ends before the task does, by the end of ctx or by an error, the agent is told to cancel
+// Call gives a task to an agent and returns its answer. With an error the text is the part that had arrived until
+// then. The task is sent once. If the call ends before the task does, by the end of ctx or by an error, Call cancels
 // the task.
 func (c *Caller) Call(ctx context.Context, r Request) (string, error) {
 	text, err := c.run(ctx, r)
@@ -217,7 +216,7 @@ func (k *call) send(ctx context.Context, params any) error {
 	return k.add(result)
 }
 
-// whetherSent adds to the error of the request with the task what is known of the task.
+// whetherSent adds the state of the task to the error of its request.
 func whetherSent(sent bool, err error) error {
 	switch {
 	case !sent:
@@ -300,7 +299,7 @@ func isVerdict(err error) bool {
 		isPassing(err)
 }
 
-// isPassing reports whether a server that has answered like this may answer otherwise when it is asked again.
+// isPassing reports whether an error is temporary: a retry may get another answer.
 func isPassing(err error) bool { return isAny(err, errServer, errBusy, errRedirect) }
 
 func isAny(err error, list ...error) bool {

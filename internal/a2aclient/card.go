@@ -86,8 +86,8 @@ func (c *Caller) readCard(ctx context.Context, at *url.URL, t target) ([]byte, e
 	return readAll(res.Body, cardBytesMax)
 }
 
-// choose chooses how the agent is called. Its card may be anyone's who can write to that server, so it leads to no
-// other.
+// choose selects the interface by which the agent is called. Anyone with write access to that server may have written
+// the card, so it leads to no other server.
 func (k agentCard) choose(t target, a Agent, at *url.URL) (target, error) {
 	for _, e := range k.Capabilities.Extensions {
 		if e.Required {

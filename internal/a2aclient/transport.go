@@ -189,7 +189,7 @@ func parseRetryAfter(text string) time.Duration {
 	return min(max(time.Until(at), 0), retryAfterMax)
 }
 
-// readAll reads a body of at most so many bytes.
+// readAll reads a body up to a limit of bytes.
 func readAll(body io.Reader, most int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(body, most+1))
 	if int64(len(data)) > most {

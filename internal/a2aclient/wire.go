@@ -187,8 +187,8 @@ const (
 	stateAuth      taskState = "auth-required"
 	stateSubmitted taskState = "submitted"
 	stateWorking   taskState = "working"
-	// stateUnknown is that of a server that cannot tell now (TASK_STATE_UNSPECIFIED in 1.0). The task may be at work, so
-	// it is asked for again until the call ends.
+	// stateUnknown is that of a server that cannot tell now (TASK_STATE_UNSPECIFIED in 1.0). The task may be at work,
+	// so the client polls it until the call ends.
 	stateUnknown taskState = "unknown"
 )
 

@@ -61,8 +61,8 @@ func addressOf(r *http.Request, agent string) string {
 	return scheme + "://" + r.Host + "/a2a/" + agent
 }
 
-// cardOf is the card of an agent. It has no securityRequirements: the official SDKs write them in two forms, and each refuses the
-// other's. Whoever has read the card has the token.
+// cardOf is the card of an agent. It has no securityRequirements: the official SDKs write them in two forms, and each
+// refuses the other's. A client that has read the card has the token.
 func cardOf(a Agent, version, url string) map[string]any {
 	text := []string{"text/plain"}
 	return map[string]any{

@@ -211,7 +211,7 @@ func artifact(text string) map[string]any {
 	return map[string]any{"artifactId": answerID, "name": answerID, "parts": []any{map[string]any{"text": text}}}
 }
 
-// stateOf is the state of the task of a run, and what is to be said about it.
+// stateOf returns the state of the task of a run, with a description.
 func stateOf(info client.RunInfo) (state, words string) {
 	r := info.Result
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-run/troupe/client"
 )
 
-// Grace is how long the agents may take to reach a safe boundary. After that, calls in progress are aborted: nobody waits
-// for what they return.
+// Grace is how long the agents may take to reach a safe boundary. After that, calls in progress are aborted: their
+// results are no longer needed.
 const Grace = client.CancelWaitDefault
 
 // timeout bounds a cancel: the grace, and two requests.

@@ -138,8 +138,7 @@ func syncRoot(root *os.Root) error {
 	return nil
 }
 
-// Stores returns all stores of a state directory, those of the user first, and what is wrong with those that cannot
-// be read.
+// Stores returns all stores of a state directory, those of the user first, and an error for each that cannot be read.
 func Stores(stateDir string) (stores []Store, problems []error) {
 	list := func(scope, dir string, parts ...string) {
 		for _, agent := range listDirs(stateDir, parts, &problems) {

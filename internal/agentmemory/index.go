@@ -6,7 +6,7 @@ import (
 )
 
 // Prompt returns the part of an agent's prompt that lists its notes, at most IndexBytesMax bytes. It says that notes
-// are data: whoever wrote one may have read a page or a file of a stranger.
+// are data: the agent that wrote a note may have read a page or a file of a stranger.
 func (s Store) Prompt(notes []Note) string {
 	var b strings.Builder
 	whose := "in earlier runs"

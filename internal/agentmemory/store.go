@@ -49,8 +49,8 @@ func OpenStore(stateDir, scope, agent, dir string) (Store, error) {
 	return s, nil
 }
 
-// Names within the state directory: memory/user/AGENT/NOTE.json, and memory/projects/HASH/agents/AGENT/NOTE.json
-// beside memory/projects/HASH/dir, which holds the path of the directory.
+// Names within the state directory: memory/user/AGENT/NOTE.json, memory/projects/HASH/agents/AGENT/NOTE.json, and
+// memory/projects/HASH/dir, which holds the path of the directory.
 const (
 	memoryDir   = "memory"
 	userDir     = "user"

@@ -35,7 +35,7 @@ const (
 	questionsOpenMax = 256
 )
 
-// Errors of a call. Each text tells a model what is known of the outcome.
+// Errors of a call. Each text describes the outcome to a model.
 var (
 	errNobody     = errors.New("no agent answers at this name on the NATS server; the task was not taken")
 	errNotSent    = errors.New("the task was not sent")

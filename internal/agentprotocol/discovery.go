@@ -53,7 +53,7 @@ func (c *Caller) findAgent(ctx context.Context, name string) (found foundAgent, 
 		switch {
 		case ctx.Err() != nil:
 			return found, errNoWait
-		case err != nil: // nobody, or nobody more
+		case err != nil: // no further reply
 			return found, why
 		}
 		found, err := c.readInfo(name, m.Data)

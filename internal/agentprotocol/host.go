@@ -60,7 +60,7 @@ type Config struct {
 	Heartbeat time.Duration
 	// AnswerTimeout is how long a run may wait for an answer of the caller. Default: answerTimeoutDefault.
 	AnswerTimeout time.Duration
-	// Senders is what the agents want of the senders of prompts. Default: who sends a prompt is not looked at.
+	// Senders is what the agents require of the senders of prompts. Default: any sender.
 	Senders SenderTrust
 	// Redact redacts secrets in what callers get. Default: nothing is redacted.
 	Redact func([]byte) []byte

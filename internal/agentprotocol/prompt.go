@@ -186,7 +186,8 @@ func (p *promptRun) start(e envelope, agent, trace string) (a client.RunAccepted
 	return a, errors.Join(err, p.abandon())
 }
 
-// abandon cancels a run that a node may have accepted: the caller is told that it failed, and may send the prompt again.
+// abandon cancels a run that a node may have accepted: the caller reads that it failed, and may send the prompt
+// again.
 func (p *promptRun) abandon() error {
 	return abandon.Run(p.ctx, p.host.cfg.Client, p.id, "the prompt was answered with an error")
 }
@@ -280,8 +281,8 @@ func (p *promptRun) wakeUp() {
 	}
 }
 
-// await waits for the end of the run. While the run waits for a person, its questions are the caller's; if nothing
-// happens for the patience of the host, the run is left to others who may answer.
+// await waits for the end of the run. While the run waits for a person, the caller answers its questions; if nothing
+// happens for the patience of the host, other people may answer.
 func (p *promptRun) await(watch *client.RunWatch, existed bool) (info client.RunInfo, err error) {
 	if existed {
 		info, err = watch.Wait(p.ctx)

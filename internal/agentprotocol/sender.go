@@ -35,7 +35,7 @@ const (
 	noncesMax = 1 << 16
 )
 
-// trustClass says what is known of a sender.
+// trustClass is how far the identity of a sender is proven.
 type trustClass string
 
 const (

@@ -16,7 +16,7 @@ type Stream struct {
 	// Send receives each piece.
 	Send func(text string)
 
-	turn string // what was sent of the text of the current turn
+	turn string // the part of the current turn's text that was sent
 	gap  bool   // an empty line belongs before the next text
 }
 

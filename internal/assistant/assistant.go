@@ -24,12 +24,12 @@ func ExplorerTools() []string {
 // ExplorerTurns is the limit of the explorer's turns.
 const ExplorerTurns = 16
 
-// Watcher says who can answer the questions of a run.
+// Watcher says which people can answer the questions of a run.
 type Watcher int
 
 // Watchers.
 const (
-	Later      Watcher = iota // a person, who does not watch the run
+	Later      Watcher = iota // a person will answer, but does not watch the run
 	AtTerminal                // a person, at once
 	Nobody
 )

@@ -14,9 +14,8 @@ import (
 // publish is unknown.
 var ErrAck = errors.New("bus: acknowledgement of another message")
 
-// CheckAck compares an acknowledgement with the publish: the stream, and the sequence after
-// which it was made. Troupe publishes messages without an id for the broker, so none is a
-// duplicate.
+// CheckAck compares an acknowledgement with the publish: the stream, and the sequence after which it was made. Troupe
+// publishes messages without an id for the broker, so the broker detects no duplicates.
 func CheckAck(ack *jetstream.PubAck, stream string, after uint64) error {
 	if ack == nil || ack.Stream != stream || ack.Sequence <= after || ack.Duplicate {
 		return fmt.Errorf("%w: %+v, want stream %s and a sequence above %d", ErrAck, ack, stream, after)

@@ -117,7 +117,7 @@ func (o *Owner) ObserveActors(cfg *actors.Config) {
 // ErrNoShards says that a node of a shared server holds no logs, although there are logs for it.
 var ErrNoShards = errors.New("cluster: the node holds no shards yet")
 
-// CheckOwnership returns why this node has no part in the logs: on a shared server it is known to the
+// CheckOwnership returns why this node has no part in the logs. On a shared server a node with a part is known to the
 // others, does not leave, and holds shards unless there are more nodes than shards.
 func (o *Owner) CheckOwnership() error {
 	k := o.keeper.Load()

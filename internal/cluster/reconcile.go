@@ -90,8 +90,8 @@ const (
 	fateElsewhere runFate = iota // no log of it is here
 	fateWaits                    // its actors are passivated
 	fateOwned                    // an actor works on it, or it is queued
-	fateEnded                    // it has ended, which the index does not know
-	fateResumed                  // nobody worked on it
+	fateEnded                    // it has ended, but the index lacks the end
+	fateResumed                  // it had no owner
 )
 
 // runSweep is one sweep over the logs of a node.

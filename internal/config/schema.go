@@ -210,7 +210,7 @@ func orOff(s ...*jsonschema.Schema) *jsonschema.Schema {
 // treeSchema returns the schema of settings that other packages read (docs/loop-options.md,
 // docs/hooks.md); only those packages can check what the numbers and names mean together.
 func treeSchema(key string) *jsonschema.Schema {
-	switch key { // each schema is used in one place, so none is shared
+	switch key { // each schema is used in one place, so schemas are not shared
 	case "watch":
 		return orOff(countsSchema("of", "identical", "pattern", "stuck", "apart"))
 	case "breaker":

@@ -140,11 +140,11 @@ func checkAlways(r client.AnswerRequest, q supervisor.OpenQuestion) error {
 	return nil
 }
 
-// answererMax bounds the name of who answers.
+// answererMax bounds the name of the sender of an answer.
 const answererMax = 80
 
-// answeredBy is who answers, as the client says it. Words that troupe itself uses are marked as a client's; those for
-// nobody stay what they are.
+// answeredBy returns the name of the sender of an answer, as the client states it. Words that troupe itself uses are
+// marked as a client's; words for an unnamed sender stay unchanged.
 func answeredBy(name string) string {
 	name = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(name, ""), func(r rune) bool { return !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r) }), "")
 	if name == "" {

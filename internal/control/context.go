@@ -114,7 +114,7 @@ func (c *commander) appendContext(ctx context.Context, l runView, request string
 	return c.appendToViewed(ctx, l, request, "", m.ID, f.Kind(), f)
 }
 
-// checkOwnLayers refuses layers that the agent cannot have beside those that it has, and the removal of one that it lacks.
+// checkOwnLayers refuses layers that conflict with those of the agent, and the removal of one that it lacks.
 func (c *commander) checkOwnLayers(ctx context.Context, l runView, m supervisor.Member, layers []spec.Layer) error {
 	if len(layers) == 0 || l.state() == client.RunFinished {
 		return nil

@@ -49,7 +49,7 @@ type Config struct {
 	// links, and the node pool. Default: a run goes on where it was.
 	PlaceRestored func(named client.RunRequest) (dir, pool string, err error)
 	ForkModel     modelChooser // default: a fork keeps the model
-	FindTools     toolFinder   // default: none is added to live agents
+	FindTools     toolFinder   // default: no tool is added to live agents
 	// Cluster is the nodes that share the logs. nil: this node owns them alone.
 	Cluster *Cluster
 	// Self returns what a node that owns all logs reports about itself; its name is in Name.
@@ -81,7 +81,7 @@ type Config struct {
 	BlobRoom   func(ctx context.Context, run string) (used, most uint64, err error)
 	// BlobStrays calls each for every run that has blobs and that known does not know. It is set with BlobRoom.
 	BlobStrays func(ctx context.Context, known func(run string) bool, each func(run string, bytes uint64, newest time.Time)) error
-	// Publish publishes an event to observers. It must not block. Default: none is published.
+	// Publish publishes an event to observers. It must not block. Default: events are dropped.
 	Publish func(event.Published)
 	// Answers are the answers that wait for a node. Default: none do.
 	Answers jetstream.Consumer

@@ -17,7 +17,7 @@ const (
 	// many replays. Of a longer list the first are kept; the page after them begins with another replay.
 	keptEventsMax  = 32 << 20
 	keptReplaysMax = 3
-	// keptEventsAge is how long events are kept that nobody asks for.
+	// keptEventsAge is how long events are kept without a request for them.
 	keptEventsAge = time.Minute
 	// replayTimeout bounds a replay, replaysMax how many go on at once after their requests have timed out.
 	replayTimeout = 2 * time.Minute
@@ -156,7 +156,7 @@ func (p *eventPages) detach(key string, f *replayFlight) error {
 		return errBusy
 	case known == nil:
 		p.detached[key] = f
-		time.AfterFunc(replayTimeout+keptEventsAge, func() { p.forget(key, f) }) // nobody asked again
+		time.AfterFunc(replayTimeout+keptEventsAge, func() { p.forget(key, f) }) // no request came meanwhile
 	}
 	return errReplaying
 }

@@ -24,8 +24,8 @@ const textBytesMin = 64
 // not fit the message of the event run.finished, for which clients wait.
 const agentsBytesMax = 256 << 10
 
-// fitAgents leaves out agents until the list of a result fits a message. The agents that ask a person come first, then
-// the nearest to the root, so that the parent of an agent that is listed and asks nobody is listed, too.
+// fitAgents leaves out agents until the list of a result fits a message. The agents that ask a person come first,
+// then the nearest to the root. So the parent of a listed agent that asks no question is listed, too.
 func fitAgents(r event.Result) event.Result {
 	depths := map[spec.ID]int{} // a parent comes before its children
 	for _, a := range r.Agents {

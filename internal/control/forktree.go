@@ -110,7 +110,7 @@ func (c *opener) checkSameFork(ctx context.Context, run string, p forkPoint) err
 	if o, err := firstOpened(first); err == nil && o.Fork != p.String() {
 		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the run %s exists, and is no fork of %s", run, p), Hint: "choose another run_id"}
 	}
-	return nil // without a first entry, the reopening says what is wrong
+	return nil // without a first entry, the reopening reports the error
 }
 
 // forkFields are the fields of a request that a fork of a tree may have. Everything else is of the original.

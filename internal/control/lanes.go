@@ -156,8 +156,8 @@ func (c *lookup) conversationOf(ctx context.Context, row Row) (string, error) {
 	return state.Run.Conversation, nil
 }
 
-// advanceLane does what is to be done about a lane: it records ends, begins the next run and starts it. again is
-// when the lane must be visited once more; 0: not needed, the end of a run or a message brings a node back.
+// advanceLane performs the due steps of a lane: it records ends, begins the next run and starts it. again is when the
+// lane must be visited once more; 0: not needed, the end of a run or a message brings a node back.
 func (c *laneKeeper) advanceLane(ctx context.Context, conversation string) (again time.Duration, err error) {
 	done, err := c.locks.lockRun(ctx, string(mailbox.LaneOf(conversation)))
 	if err != nil {

@@ -40,7 +40,7 @@ func (c *Control) OpenRun(ctx context.Context, r *client.RunRequest) (client.Run
 		err      error
 	}
 	done := make(chan outcome, 1)
-	// It runs in a goroutine of its own, so that the stack of the caller, who waits for the run, stays small.
+	// It runs in a goroutine of its own, so that the stack of the waiting caller stays small.
 	began := c.startRequest(func() {
 		defer func() { <-c.local }()
 		accepted, err := c.openLocal(r)

@@ -17,7 +17,7 @@ const (
 	lostCallBytesMax = 2 << 10 // of the text of one call
 )
 
-// questionCache keeps what was read from logs about questions, by their keys: a question does not change.
+// questionCache caches facts about questions that were read from logs, by their keys: a question does not change.
 type questionCache[T any] struct {
 	mu   sync.Mutex
 	kept map[string]T

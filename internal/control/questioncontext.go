@@ -16,10 +16,10 @@ const (
 	journalFailuresMax = 16
 )
 
-// goalBytesMax bounds the task of a run beside a question.
+// goalBytesMax bounds the task of a run that is shown with a question.
 const goalBytesMax = 400
 
-// questionContext is shown beside a question so that a person can judge it. It is read once for each question: the
+// questionContext is shown with a question so that a person can judge it. It is read once for each question: the
 // asking agent cannot edit its journal while it waits. The root's journal may have changed since.
 type questionContext struct {
 	goal, journal, agentJournal string

@@ -22,7 +22,7 @@ import (
 //   - its first entry gives it no right that a new run would not get here (Config.CheckRestored);
 //   - the logs keep the rules of the logs, and this version decides the same from them: then the file can only
 //     contain what the world has said, and not other tasks, budgets or ends;
-//   - whoever restores it takes the responsibility for approvals that the file says people or hooks have given.
+//   - the restoring user takes the responsibility for approvals that the file says people or hooks have given.
 
 const (
 	dumpHint = "`troupe dump RUN` writes a file that can be restored"
@@ -167,8 +167,8 @@ func firstOpened(f runfile.File) (o supervisor.Opened, err error) {
 	return o, badFile(dumpHint, "the log of the supervisor does not begin with a run")
 }
 
-// checkOriginal refuses a run that its original, or another run, may still depend on, and approvals that nobody here
-// has given.
+// checkOriginal refuses a run that its original, or another run, may still depend on, and approvals that were not
+// given here.
 func (c checkedRestore) checkOriginal(f runfile.File, r client.RestoreRequest) error {
 	switch {
 	case c.isOver():

@@ -27,8 +27,8 @@ type measuredRoom interface {
 	Room(ctx context.Context) (used, most uint64, err error)
 }
 
-// findFull returns which store is too full for another run, "" if none is. It
-// measures unless a recent measurement has found room.
+// findFull returns the store that is too full for another run; "": every store has room. It measures unless a recent
+// measurement has found room.
 func (r *storeRoom) findFull(ctx context.Context, logs, index measuredRoom) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

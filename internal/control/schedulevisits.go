@@ -101,7 +101,7 @@ func (c *Control) advanceSchedule(id string, wake chan struct{}) {
 	}
 }
 
-// LookAtSchedule does what is to be done about a schedule. wait is when it must be looked at again; more is false if
+// LookAtSchedule performs the due steps of a schedule. wait is when it must be looked at again; more is false if
 // nothing is due any more. Several nodes may do it at once.
 func (c *Control) LookAtSchedule(id string) (wait time.Duration, more bool, err error) {
 	ctx, cancel := context.WithTimeout(c.ctx, scheduleTimeout)

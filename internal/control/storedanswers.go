@@ -128,7 +128,8 @@ func (c *commander) answerStored(ctx context.Context, r client.AnswerRequest) (a
 	return c.answerQuery(ctx, r)
 }
 
-// refuseStoredAnswer reports an answer that has no effect: nobody waits for the reply. A run that does not exist has no events.
+// refuseStoredAnswer reports an answer that has no effect by an event: its sender does not wait for the reply. A run
+// that does not exist has no events.
 func (c *Control) refuseStoredAnswer(ctx context.Context, r client.AnswerRequest, why *client.Error) {
 	c.cfg.Logger.Warn("an answer that waited for a node was refused", "run", r.RunID, "query", clip.Text(r.Query, queryBytesMax), "code", why.Code, "error", why.Text)
 	if _, err := c.runs.findRun(ctx, r.RunID); err != nil {

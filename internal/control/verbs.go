@@ -173,7 +173,7 @@ func (c *commander) steerAgent(ctx context.Context, r client.SteerRequest) (any,
 	return c.appendToViewed(ctx, l, r.Request, id, "", f.Kind(), f)
 }
 
-// checkAtWork returns an error if an agent of a run that goes on has ended: it would not read what is sent to it.
+// checkAtWork returns an error if an agent of a live run has ended: it would not read messages.
 func (c *commander) checkAtWork(ctx context.Context, l runView, id spec.ID) error {
 	if l.summary.Phase == "" || l.state() == client.RunFinished || slices.ContainsFunc(l.summary.Agents, func(a supervisor.AgentSummary) bool { return a.ID == id && !a.Done }) {
 		return nil

@@ -44,8 +44,8 @@ type Case struct {
 	// Window and Price are those of the scripted model.
 	Window int64 `yaml:"window,omitempty"`
 	Price  Price `yaml:"price,omitempty"`
-	// FirstToolTurn ends the run after the first turn that called tools, by the veto that any
-	// policy may have: a cheap check of which tools a model reaches for.
+	// FirstToolTurn ends the run after the first turn that called tools, by the veto that any policy may have: a
+	// cheap check of the tools that a model chooses.
 	FirstToolTurn bool           `yaml:"stop_after_first_tool_turn,omitempty"`
 	Interventions []Intervention `yaml:"during,omitempty"`
 	TimeLimit     Duration       `yaml:"within,omitempty"` // most that the trial may take; 0: CaseTimeMax

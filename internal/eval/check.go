@@ -238,8 +238,8 @@ func (d caseDecoder) checkExpected(c *Case, line int) error {
 	}
 	for _, name := range c.Expected.Forbidden {
 		if len(c.MockedTools[name]) == 0 && c.Tools[name].Class == "" {
-			// A forbidden tool that the case does not declare otherwise is still a tool of the
-			// run: it is known, and no agent may use it.
+			// A forbidden tool that the case does not declare otherwise is still a tool of the run: the model sees
+			// it, and no agent may use it.
 			if c.Tools == nil {
 				c.Tools = map[string]MockTool{}
 			}

@@ -51,7 +51,7 @@ type caseRun struct {
 	mocks  *toolMocks
 	models *scriptedModels
 	hooks  *scriptedHooks
-	// cancels is told of all entries.
+	// cancels receives all entries.
 	cancels *cancelWait
 
 	mu     sync.Mutex // the run reports from other goroutines

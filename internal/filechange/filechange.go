@@ -24,8 +24,8 @@ import (
 const (
 	// SnapshotFilesMax is how many files and directories are looked at before a command: in a larger directory its changes are not recorded.
 	SnapshotFilesMax = 20_000
-	// KeptFileBytesMax is the largest file of which a command's change is kept with its content before,
-	// KeptBytesMax the most of all files together. Of other files only the change is recorded.
+	// KeptFileBytesMax is the largest file whose earlier content is kept when a command changes it, KeptBytesMax the
+	// most of all files together. For other files only the change is recorded.
 	KeptFileBytesMax = 1 << 20
 	KeptBytesMax     = 16 << 20
 	// ChangesMax is how many changes of one call are recorded, StoredBytesMax the most of their contents.

@@ -21,7 +21,7 @@ type Recorded struct {
 type History struct {
 	Dir     string // of the root's task
 	Changes []Recorded
-	Lost    []string // calls of which not all changes are recorded, with the reason
+	Lost    []string // calls with changes that are not recorded, with the reason
 }
 
 // Add adds what a call changed, as the entry with the stamp records it.

@@ -148,8 +148,8 @@ func current(root *os.Root, name string) (State, error) {
 	return readFile(at, base, StoredBytesMax)
 }
 
-// applyAll writes all contents beside their files, and then puts all of them in place. If that fails, those
-// that are in place are taken back.
+// applyAll writes all contents next to their files, and then renames them into place. If that fails, the renamed
+// files are restored.
 func applyAll(root *os.Root, list []*restore) (err error) {
 	defer func() {
 		for _, r := range list {
@@ -171,7 +171,7 @@ func applyAll(root *os.Root, list []*restore) (err error) {
 	return nil
 }
 
-// writeTemp writes a content beside a file, and returns the path of it.
+// writeTemp writes a content next to a file, and returns its path.
 func writeTemp(root *os.Root, name string, content []byte, mode fs.FileMode) (string, error) {
 	at, _, err := openParent(root, name, true)
 	if err != nil {

@@ -63,8 +63,8 @@ func reason(p spec.HookPoint, found []string) string {
 	return where + " has " + strings.Join(found, ", ")
 }
 
-// textsOf are the texts of a point that nobody has judged before: of a prompt, the messages of users since the newest
-// reply; results were judged when their calls returned.
+// textsOf are the texts of a point that no guardrail has judged before: of a prompt, the messages of users since the
+// newest reply; results were judged when their calls returned.
 func textsOf(p spec.HookPoint, d spec.HookData) []string {
 	switch p {
 	case spec.HookToolResult:

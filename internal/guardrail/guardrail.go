@@ -67,7 +67,7 @@ var (
 // HookName is the name of the hooks of a guardrail, by which a node finds Check.
 func HookName(name string) string { return "guardrail:" + name }
 
-// Makes reports whether Hooks can make a hook. Such a hook only takes rights away, whoever asks for it.
+// Makes reports whether Hooks can make a hook. Such a hook only takes rights away, whichever file names it.
 func Makes(h spec.Hook) bool {
 	var r rules
 	if json.Unmarshal([]byte(h.Rules), &r) != nil {
@@ -229,9 +229,9 @@ func hooksOf(g spec.ReadyGuardrail) []spec.Hook {
 // because it may be of one of these tools.
 const readResult = "read_result"
 
-// decisionOf is what a guardrail decides about a text that it does not pass. A prompt cannot go without its task: what
-// may not be sent ends the run. The exception is a message of another agent that reads like an instruction: the
-// model has it marked as such a message, and is told.
+// decisionOf is the decision of a guardrail about a text that it does not pass. A prompt cannot go without its task,
+// so a prompt that must not be sent ends the run. The exception is a message of another agent that reads like an
+// instruction: it stays, is marked as such a message, and the model reads a warning.
 func decisionOf(name, action string, p spec.HookPoint) spec.HookDecision {
 	if action == end || action == block && p == spec.HookInput && name != Injection {
 		return spec.HookTrip

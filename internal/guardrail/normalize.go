@@ -31,7 +31,7 @@ func pairLetters(pairs string) map[rune]rune {
 	return m
 }
 
-// digitLetters are digits and signs that stand for letters within a word.
+// digitLetters are digits and signs that replace letters within a word.
 var digitLetters = map[rune]rune{'0': 'o', '1': 'i', '3': 'e', '4': 'a', '5': 's', '7': 't', '@': 'a', '$': 's'}
 
 // plainText returns a text with plain letters for styled ones (full width, mathematical, circled, with marks above or

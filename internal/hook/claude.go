@@ -72,7 +72,7 @@ func fromClaude(tool, args, workspace string) string {
 	}
 	raw, err := json.Marshal(renamed)
 	if err != nil || renamed == nil {
-		return args // the loop reports what is wrong with them
+		return args // the loop reports their error
 	}
 	return string(raw)
 }

@@ -16,9 +16,9 @@ const (
 	pathReady  = "/readyz"
 )
 
-// access decides who may ask. A request needs the token or a session, which browsers send by themselves nowhere, so
-// no page of another origin can ask in the name of a user;
-// the checks of Host and Origin hold also for a page that has learned the token of another server.
+// access decides which requests are served. A request needs the token or a session. Browsers send neither by
+// themselves, so no page of another origin can ask in the name of a user; the checks of Host and Origin also stop a
+// page that has learned the token of another server.
 type access struct {
 	token      [sha256.Size]byte // its hash, so that a comparison takes the same time for any text
 	sessions   *sessionKeeper

@@ -143,7 +143,7 @@ func (r *runFeed) check(ctx context.Context) error {
 	return err
 }
 
-// awaitCheck waits until it is known whether there is a run to follow.
+// awaitCheck waits until the check whether there is a run to follow has ended.
 func (r *runFeed) awaitCheck(ctx context.Context) (finished bool, err error) {
 	select {
 	case <-r.checked:

@@ -274,8 +274,7 @@ type Health struct {
 	Why    string `json:"why,omitempty"`
 }
 
-// answerReady is GET /readyz: the node can take work. Why it cannot is told only to those who have
-// the token.
+// answerReady is GET /readyz: the node can take work. Only clients with the token read why it cannot.
 func (s *Server) answerReady(w http.ResponseWriter, r *http.Request) {
 	err := s.cfg.Ready()
 	switch {

@@ -25,7 +25,7 @@ import (
 // DefaultAddress is where a node with a server of its own listens, if the port is free.
 const DefaultAddress = "127.0.0.1:8420"
 
-// Limits of the server. What exceeds one is refused or disconnected, and harms nobody else.
+// Limits of the server. A client that exceeds one is refused or disconnected, and other clients are not affected.
 const (
 	// bodyBytesMax is the most bytes of a request: it must fit a message to a node.
 	bodyBytesMax = 512 << 10
@@ -53,8 +53,8 @@ type Config struct {
 	Client *client.Client
 	// Token is the credential that each request must present. Required.
 	Token string
-	// Hosts are names by which the server may be asked besides its addresses and localhost: those of a
-	// proxy, or of a service.
+	// Hosts are accepted names of the server in addition to its addresses and localhost: those of a proxy, or of a
+	// service.
 	Hosts []string
 	// OpenProbes lets anyone ask /healthz and /readyz.
 	OpenProbes bool
@@ -68,7 +68,7 @@ type Config struct {
 	MCP http.Handler
 	// A2A serves the cards and the tasks of agents below /a2a/. Default: there are none.
 	A2A http.Handler
-	// Logger receives what goes wrong in the server. Default: discard.
+	// Logger receives the errors of the server. Default: discard.
 	Logger *slog.Logger
 }
 
@@ -166,8 +166,8 @@ func PlainWarning(url string) string {
 	return "the HTTP server is open to other machines, and sends tokens and texts in the clear: put a proxy with TLS before it"
 }
 
-// TakenWarning warns that another program has DefaultAddress, so that nobody sends it the token; "" if the
-// server has the address that was asked for.
+// TakenWarning warns that another program has DefaultAddress, so that users do not send it the token; "" if the
+// server has the requested address.
 func TakenWarning(address, url string) string {
 	if address != "" || url == "http://"+DefaultAddress {
 		return ""

@@ -10,8 +10,7 @@ import (
 	"github.com/troupe-run/troupe/internal/clip"
 )
 
-// historian reads the git history: which files change most, who knows them, and which
-// ones have no tests.
+// historian reads the git history: which files change most, their authors, and which ones have no tests.
 var historian = childJob{name: "historian", listCalls: historianWants, buildAnswer: historianAnswer}
 
 var (

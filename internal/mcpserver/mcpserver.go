@@ -261,7 +261,8 @@ func (v verbs) reportProgress(ctx context.Context, call *mcp.CallToolRequest, ru
 
 // abandon cancels the run of a caller that has gone away.
 func (v verbs) abandon(run string) {
-	_ = abandon.Run(context.Background(), v.client, run, "the MCP client has gone away") // nobody is left to be told
+	// no client is left to read the error
+	_ = abandon.Run(context.Background(), v.client, run, "the MCP client has gone away")
 }
 
 // explain returns the text that a model reads of an error: what failed, and what to do.

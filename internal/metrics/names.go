@@ -45,7 +45,7 @@ const (
 	buildInfo          = "troupe_build_info"
 )
 
-// Labels. None is a run, an agent's id or a text: their values are few, and limitValues bounds them.
+// Labels. Runs, agent ids and texts are no labels: labels have few values, and limitValues bounds them.
 const (
 	labelOperation  = "gen_ai_operation_name"
 	labelProvider   = "gen_ai_provider_name"

@@ -24,7 +24,7 @@ type HTTPConfig struct {
 	// Token that each request must present. Default: that of the state directory, which a node with a
 	// server of its own makes; on a shared server it must be given.
 	Token string
-	// Hosts are names by which the node may be asked besides its addresses and localhost.
+	// Hosts are accepted names of the node in addition to its addresses and localhost.
 	Hosts []string
 	// OpenProbes lets anyone ask whether the node lives and is ready.
 	OpenProbes bool

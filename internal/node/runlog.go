@@ -16,7 +16,7 @@ import (
 // begins, ends, fails, waits for a person or is taken over, and the metrics.
 type runWatch struct {
 	logger  *slog.Logger
-	metrics *metrics.Recorder // nil: nobody can ask for them
+	metrics *metrics.Recorder // nil: they are not served
 	begun   string            // when this node started, as events show it
 
 	mu    sync.Mutex

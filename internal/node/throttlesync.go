@@ -172,7 +172,7 @@ func (g *throttleSync) writeNotice(ctx context.Context, name string, s pendingNo
 	n, ttl := s.notice, bus.TTLMin
 	n.Rates = throttle.Rates{} // they have their own key
 	if g.countNodes() < 2 {
-		n.Settings = throttle.Rates{} // nobody needs them; later nodes get the next ones
+		n.Settings = throttle.Rates{} // no other node needs them; later nodes get the next ones
 	}
 	if left := time.Until(s.pauseEnds); n.PauseMS > 0 && left > 0 {
 		n.PauseMS, ttl = left.Milliseconds(), left+bus.TTLMin

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Foreign is the route, without its provider, of agents that stand for an agent of another program.
+// Foreign is the route, without its provider, of agents that represent an agent of another program.
 const Foreign = "foreign"
 
 // ForeignPrompt is the system prompt of such an agent. The loop reads the mark in it.
@@ -107,7 +107,7 @@ func firstTask(messages []model.Message) string {
 	return ""
 }
 
-// laterTexts joins what was said to the agent.
+// laterTexts joins the later messages to the agent.
 func laterTexts(messages []model.Message) string {
 	var texts []string
 	for _, m := range messages {

@@ -163,15 +163,14 @@ func (r Rule) catchesPath(c Call, name string) bool {
 	return !ok || matchesPath(pattern, strings.ToLower(c.Workspace), local) // outside of the directory the tool refuses it
 }
 
-// guardsFiles reports whether a rule that denies or asks is about files. A command may do with files what a rule about
-// them forbids: through an interpreter, a link or the history of git, so that nothing short of a person who reads the
-// command can tell.
+// guardsFiles reports whether a rule that denies or asks is about files. A command may do with files what such a rule
+// forbids, through an interpreter, a link or the history of git. Only a person who reads the command can tell.
 func (r Rule) guardsFiles() bool {
 	return isFamily(WriteTools, r.tool, r.tool) || isFamily(ReadTools, r.tool, r.tool)
 }
 
-// denies is catches for a rule that denies: what must not be read must not be written, because the answer of a write
-// shows what was there.
+// denies is catches for a rule that denies: a file that must not be read must not be written either, because the
+// result of a write shows the old content.
 func (r Rule) denies(c Call) fit {
 	if r.tool == "read_file" && slices.Contains(WriteTools, c.Tool) {
 		return certain(r.pattern == "" || r.catchesPath(c, factsOf(c).Path))

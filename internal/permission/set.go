@@ -58,8 +58,8 @@ type Tool struct {
 	TaintReason string
 }
 
-// Set is the permissions of an agent, compiled: its own, and those of its ancestors, of which the
-// strictest counts. The zero Set denies everything.
+// Set is the compiled permissions of an agent: its own and those of its ancestors. The strictest of them counts. The
+// zero Set denies everything.
 type Set struct {
 	list      []agentRules
 	broken    string // why the permissions cannot be read
@@ -171,7 +171,7 @@ func (p agentRules) decide(c Call, t Tool, writable []string, added []spec.Permi
 	return v
 }
 
-// whyInDoubt says why a call is asked about of which no rule tells whether it denies it.
+// whyInDoubt says why a call needs an approval when it is unclear whether a deny rule matches it.
 func whyInDoubt(c Call) string {
 	if c.Tool == shellTool {
 		return "troupe cannot tell from the text whether a deny rule matches this command"

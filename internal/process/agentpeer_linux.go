@@ -21,9 +21,10 @@ import (
 const ancestorsMax = 4096
 
 // IsAgentPeer reports whether the other end of a local connection is held by a program that a node has started for an
-// agent (the command of a tool or a hook, an MCP server), or by a descendant of one. Such a program runs below a keeper
-// or the helper of the sandbox, whatever its environment, group or session: a keeper is a subreaper. It is also true if
-// that end has gone already, because then nobody can say. It is false for other users and other machines.
+// agent (the command of a tool or a hook, an MCP server), or by a descendant of one. Such a program runs below a
+// keeper or the helper of the sandbox, whatever its environment, group or session: a keeper is a subreaper. It is
+// also true if that end has already closed, because then its holder is unknown. It is false for other users and other
+// machines.
 func IsAgentPeer(conn net.Conn) bool {
 	if local, ok := conn.(*net.UnixConn); ok {
 		return isAgentUnixPeer(local)

@@ -16,11 +16,10 @@ import (
 // sweepPause is the time between two searches for remaining processes.
 const sweepPause = 2 * time.Millisecond
 
-// EndChildren kills all descendants of this process, which must be a subreaper that reaps (see
-// ReapChildren): a descendant that loses its parent becomes a child of this process, whatever its
-// group or session, so once this process has no child, none is left. The kernel decides that, not a
-// list: while a list is read, a process forks and ends, and its child is not listed. The process that
-// waits for this one kills it if it takes too long.
+// EndChildren kills all descendants of this process, which must be a subreaper that reaps (see ReapChildren): a
+// descendant that loses its parent becomes a child of this process, whatever its group or session. So once this
+// process has no child, it has no descendant. The kernel decides that, not a list: while a list is read, a process
+// forks and ends, and its child is not listed. The process that waits for this one kills it if it takes too long.
 func EndChildren() {
 	tick := time.NewTicker(sweepPause)
 	defer tick.Stop()

@@ -9,9 +9,8 @@ import (
 	"github.com/troupe-run/troupe/model/openai"
 )
 
-// aliases are the names of models in agent files, by the provider of the run: the small,
-// the usual, the large and the largest one. A name stands for a rank, so each provider has
-// its own models for it.
+// aliases are the names of models in agent files, by the provider of the run: the small, the usual, the large and the
+// largest one. A name means a rank, so each provider has its own models for it.
 var aliases = map[string]map[string]string{
 	anthropic.Provider: {"haiku": "claude-haiku-5-5", "sonnet": DefaultAnthropic, "opus": "claude-opus-5-5", "fable": "claude-fable-5-1"},
 	openai.Provider:    {"haiku": "gpt-6-luna", "sonnet": DefaultOpenAI, "opus": "gpt-6.1-sol", "fable": "gpt-6-astra"},

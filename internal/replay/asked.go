@@ -12,10 +12,9 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// An own entry records what came of a decision: the reply to a model call, the beginning or the result
-// of a tool call, the answers of hooks, a timer. So each of them must have been asked for by an earlier
-// entry of the same log. A tool's result counts whatever activation asked for it, so the keys are never
-// forgotten.
+// An own entry records the outcome of a decision: the reply to a model call, the beginning or the result of a tool
+// call, the answers of hooks, a timer. So an earlier entry of the same log must have asked for each of them. A tool's
+// result counts whatever activation asked for it, so the keys are never forgotten.
 
 // effectKey names what an effect asks for; "": nothing that becomes an own entry.
 func effectKey(effect any) string {

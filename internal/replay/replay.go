@@ -1,6 +1,6 @@
-// Package replay feeds the recorded entries of every log of a run to the pure machines, in memory:
-// without a model, a tool, a key, a network or a clock. It returns the end that this version comes
-// to, and the first place where this version decides otherwise than the logs record.
+// Package replay feeds the recorded entries of every log of a run to the pure machines, in memory: without a model, a
+// tool, a key, a network or a clock. It returns the end that this version reaches, and the first decision of this
+// version that differs from the logs.
 //
 // The logs record these decisions: every message from one actor to another (in the log of its
 // receiver), every result that an actor had asked the world for, and the end of each log.

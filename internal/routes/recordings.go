@@ -74,7 +74,7 @@ func (t Recordings) modelEnv(real func(string) string) func(string) string {
 	}
 }
 
-// replayedClient reports no rates: those of the recording bind nobody any more.
+// replayedClient reports no rates: those of the recording no longer apply.
 type replayedClient struct{ model.Client }
 
 // Complete implements model.Client.

@@ -90,7 +90,7 @@ func decodeForCut(m mailbox.Message) cutEntry {
 	}
 }
 
-// shrink drops what is not consistent with the other logs, and reports whether there was anything.
+// shrink drops entries that are not consistent with the other logs, and reports whether it dropped any.
 func (c *cut) shrink() (changed bool) {
 	lost := c.lostMessages()
 	for at, l := range c.logs {

@@ -26,8 +26,9 @@ var ErrOneAgent = errors.New("the agent cannot be taken out of its run")
 // messages of these agents. What it has sent to them is computed again from that, and so is what they send: without the other
 // agents, grants may have another size.
 //
-// The other agents had a part in the budget. Before each message, the log says what they had of it then (supervisor.OthersUse); so
-// the agents are granted what they were granted in the whole run, and at the end they have what the others have left.
+// The other agents used a part of the budget. Before each message, the log says how much they used then
+// (supervisor.OthersUse). So the agents get the same grants as in the whole run, and at the end they have what the
+// others have left.
 func TakeAgent(entries []mailbox.Message, id spec.ID, to string, atMS int64) ([]mailbox.Message, error) {
 	t, err := newTaking(entries, id, to, atMS)
 	if err != nil {

@@ -46,7 +46,7 @@ func (b *Builder) addAssistant(t agentSet, req acceptedRequest) (agentSet, error
 	return t, nil
 }
 
-// watcherOf says who can answer the questions of a run.
+// watcherOf says which people can answer the questions of a run.
 func watcherOf(req acceptedRequest) assistant.Watcher {
 	switch {
 	case req.options.Unattended:

@@ -20,8 +20,8 @@ const grantedBytesMax = 160 << 10
 // rights, hooks and limits in the first entry.
 const definitionsMax = 64
 
-// nameBytes is how many bytes each name in a list counts besides its own: an entry also bounds the number of its
-// elements.
+// nameBytes is the cost in bytes of each name in a list in addition to its length: an entry also bounds the number of
+// its elements.
 const nameBytes = 24
 
 // namesFree is how many bytes of names and rules a definition may have that do not count: agents with a usual

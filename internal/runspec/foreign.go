@@ -14,10 +14,10 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// coveredDelegates returns the delegates that an agent may have. Nobody reports what an agent of another program costs, so
-// under a limit in money it needs a stated charge, or the consent of the user or the operator by its name, like a model without
-// a price. A run whose own agent lacks both is refused; any other agent goes without the delegate. unknown are those that
-// this node does not know; another one, where the agent may live, may know them.
+// coveredDelegates returns the delegates that an agent may have. Agents of other programs report no cost, so under a
+// limit in money such an agent needs a stated charge, or the consent of the user or the operator by its name, like a
+// model without a price. A run whose own agent lacks both is refused; any other agent goes without the delegate.
+// unknown are those that this node does not know; another one, where the agent may live, may know them.
 func coveredDelegates(cfg *Config, t agentSet, req acceptedRequest, nano int64, d agentfile.Definition) (agentSet, []string, error) {
 	for _, name := range cfg.Tools.UnknownAgents(d.Delegates) {
 		t.addWarning("%s: no a2a_agents of troupe.yaml on this node names %s, so a call of it fails here", d.Path, name)
@@ -64,10 +64,11 @@ func chargeFor(cfg *Config, d agentfile.Definition, name string) float64 {
 	return max(agentfile.ChargeFor(d.Charges, name), agentfile.ChargeFor(cfg.Charges, name))
 }
 
-// foreignTurnsMax bounds the turns of an agent that stands for one of another program: each question takes two of them.
+// foreignTurnsMax bounds the turns of an agent that represents one of another program: each question takes two of
+// them.
 const foreignTurnsMax = 64
 
-// addForeign adds the agents that stand for the agents of other programs that definitions name.
+// addForeign adds the agents that represent the agents of other programs that definitions name.
 func addForeign(cfg *Config, t agentSet) (agentSet, error) {
 	var names []string
 	for _, d := range t.definitions {

@@ -61,7 +61,7 @@ func requestPermissions(r client.RunRequest) (p spec.Permissions, err error) {
 	return p, nil
 }
 
-// asksNobody reports whether a mode of the run says that nobody can be asked.
+// asksNobody reports whether a mode makes the run unattended.
 func asksNobody(cfg *Config, req acceptedRequest) bool {
 	mode := cmp.Or(req.permissions.Mode, cfg.Permissions.Mode, claudeMode(req.claude))
 	s := req.settings

@@ -258,7 +258,7 @@ func looserPermissions(p, than spec.Permissions) string {
 	return ""
 }
 
-// hasRule reports whether a list has a rule, whoever wrote it.
+// hasRule reports whether a list has a rule, regardless of its source.
 func hasRule(list []spec.PermissionRule, r spec.PermissionRule) bool {
 	return slices.ContainsFunc(list, func(o spec.PermissionRule) bool {
 		return o.Text == r.Text && o.Confined == r.Confined && o.AllowsTainted == r.AllowsTainted

@@ -39,8 +39,8 @@ func withRequestedTaint(p, asked spec.Permissions, fromUser bool) (spec.Permissi
 	return p, nil
 }
 
-// warnTrifecta names the agents that may read text from outside and private data and send data out: whoever writes such a
-// text may get at the data.
+// warnTrifecta names the agents that may read text from outside and private data and send data out: the author of
+// such a text may get at the data.
 func warnTrifecta(o supervisor.Opened) []string {
 	var names []string
 	for _, d := range o.Definitions {

@@ -12,7 +12,7 @@ type Append struct{ Fact Due }
 type Open struct {
 	DueMS  int64
 	Run    string
-	Missed int // earlier due times that the run stands for
+	Missed int // earlier due times that the run replaces
 }
 
 // Wait comes back at the next due time.

@@ -15,7 +15,7 @@ import (
 // What happens with due times at which no node was there.
 const (
 	MissedSkip = "skip" // they begin no run
-	MissedOnce = "once" // one run stands for all of them
+	MissedOnce = "once" // one run replaces all of them
 	MissedAll  = "all"  // each of them begins a run, the newest MissedMax
 )
 
@@ -66,7 +66,7 @@ func (t Times) IsEmpty() bool { return t.At == "" && t.Every == "" && t.On == ""
 // errRule: see Problem.
 var errRule = errors.New("schedule: invalid rule")
 
-// Problem says what is wrong with the requested times, and the remedy.
+// Problem describes an error in the requested times, with the remedy.
 type Problem struct{ Text, Hint string }
 
 func (p *Problem) Error() string { return p.Text + ": " + p.Hint }

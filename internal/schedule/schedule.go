@@ -64,7 +64,7 @@ type State struct {
 	LastMS int64 `msgpack:"l,omitempty"`
 	// Pending is a due time whose run must be opened; 0: none.
 	Pending int64 `msgpack:"p,omitempty"`
-	// PendingMissed is how many earlier due times the pending run stands for.
+	// PendingMissed is how many earlier due times the pending run replaces.
 	PendingMissed int `msgpack:"pm,omitempty"`
 	// LastRun is the newest run, which was due at LastRunMS.
 	LastRun   string `msgpack:"lr,omitempty"`

@@ -1,4 +1,4 @@
-// Package suggest finds the name that a misspelled word probably stands for.
+// Package suggest finds the name that a misspelled word was probably meant to be.
 package suggest
 
 import (
@@ -43,7 +43,7 @@ func EditDistance(a, b string) int {
 	return rows[len(x)][len(y)]
 }
 
-// Nearest returns the name that a misspelled word probably stands for, or "".
+// Nearest returns the name that a misspelled word was probably meant to be, or "".
 func Nearest(word string, names []string) string {
 	if len(word) > WordMax {
 		return ""

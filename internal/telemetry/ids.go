@@ -109,7 +109,7 @@ func mcpSpanID(run, agent, call string, attempt int) spanID {
 	return newSpanID("mcp", run, agent, call, strconv.Itoa(attempt))
 }
 
-// otherTool stands for the name of a tool that a model made up and that no tool can have: it may be any text.
+// otherTool replaces the name of a tool that a model made up and that no tool can have: it may be any text.
 const otherTool = "_OTHER"
 
 // toolNameMax is the most bytes of a tool's name that model providers accept.

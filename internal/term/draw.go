@@ -170,7 +170,7 @@ func isSubtreeDone(m *member, children map[string][]*member) bool {
 	return true
 }
 
-// shownID is the id of an agent that is shown beside its name; "": the name is the id.
+// shownID is the id that is shown next to the name of an agent; "": the name is the id.
 func (m *member) shownID() string {
 	if m.name == "" {
 		return ""

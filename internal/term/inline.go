@@ -23,7 +23,7 @@ type inlineSpan struct {
 	style inlineStyle
 }
 
-// inlineMark is a part of a paragraph that is shown otherwise than it is written.
+// inlineMark is a part of a paragraph that is shown differently from its source.
 type inlineMark struct {
 	at, end int    // the bytes that it replaces
 	shown   string // what is shown instead

@@ -20,13 +20,13 @@ func (b rateBucket) refillTo(now int64) rateBucket {
 	return b
 }
 
-// canSpend reports whether a request for n may pass, beside tickets for kept. One for more than
-// the bucket ever holds passes when the bucket is full, and leaves it in debt.
+// canSpend reports whether a request for n may pass while kept tickets stay reserved. One for more than the bucket
+// ever holds passes when the bucket is full, and leaves it in debt.
 func (b rateBucket) canSpend(n, kept float64) bool {
 	return b.perMinute <= 0 || b.level-kept >= min(n, b.capacity)-epsilon //mutant:rate-is-kept
 }
 
-// refund gives back what was not used of an estimate; n below 0 is what was used beyond it.
+// refund gives back the unused part of an estimate; n below 0 is the usage beyond it.
 func (b rateBucket) refund(n float64) rateBucket {
 	b.level = min(b.capacity, b.level+n)
 	return b.boundDebt()
@@ -50,7 +50,7 @@ func (b rateBucket) boundDebt() rateBucket {
 	return b
 }
 
-// timeUntil is the time until a request for n may pass, beside tickets for kept.
+// timeUntil is the time until a request for n may pass while kept tickets stay reserved.
 func (b rateBucket) timeUntil(n, kept float64) int64 {
 	if b.canSpend(n, kept) || b.refillPerMS <= 0 {
 		return 0

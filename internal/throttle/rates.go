@@ -6,8 +6,8 @@ type Rates struct {
 	Tokens   int64 `json:"tokens_per_minute,omitempty"`
 }
 
-// RateReport is what a provider reports in an answer: what the key allows in a minute, and what is
-// left of it. What is left of an unknown rate means nothing.
+// RateReport is the report of a provider in an answer: the limits of the key in a minute, and the remaining amounts.
+// The remaining amount of an unknown rate is meaningless.
 type RateReport struct {
 	Rates
 	RequestsLeft, TokensLeft int64

@@ -26,7 +26,7 @@ import (
 // otherwise.
 const foreignTimeout = 10 * time.Minute
 
-// unknownCostMetric counts a call whose cost nobody reports, in the log and the report of a run.
+// unknownCostMetric counts a call without a reported cost, in the log and the report of a run.
 const unknownCostMetric = "cost_unknown"
 
 // AgentCall is a task for an agent of another program.
@@ -59,8 +59,8 @@ type foreignAgents struct {
 	call    func(ctx context.Context, c AgentCall) (string, error)
 	timeout time.Duration
 	mask    *redact.Masker
-	// isMember: the caller stands for the agent, so that a question becomes a result that it reads. charged: the run has booked
-	// what the call is said to cost.
+	// isMember: the caller represents the agent, so that a question becomes a result that it reads. charged: the run
+	// has booked the stated charge of the call.
 	isMember, charged bool
 }
 
@@ -162,7 +162,7 @@ func readAnswerSchema(raw json.RawMessage) (a answerSchema, err error) {
 	return a, nil
 }
 
-// request is what the agent is told of the schema.
+// request is the text about the schema in the task of the agent.
 func (a answerSchema) request() string {
 	if a.compiled == nil {
 		return ""

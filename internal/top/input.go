@@ -35,7 +35,7 @@ type EventsRead struct {
 type Fetched struct {
 	Effect Effect
 	// Data is a []client.RunInfo for FetchRuns, a client.RunInfo for FetchRun and FetchBudget, a []client.Question, a
-	// []client.NodeInfo, a json.RawMessage for FetchTranscript, or a text about what was sent; nil: nothing more.
+	// []client.NodeInfo, a json.RawMessage for FetchTranscript, or a text about a sent request; nil: nothing more.
 	Data any
 	// Problem is why the effect failed and what to do; "" if it succeeded. Lost says that no node answered.
 	Problem string

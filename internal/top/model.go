@@ -219,13 +219,13 @@ func applyFetched(m *Model, f Fetched) {
 	}
 }
 
-// keep returns the data as a list with at most so many rows.
+// keep returns the data as a list with at most the given number of rows.
 func keep[T any](data any, most int) []T {
 	rows, _ := data.([]T)
 	return rows[:min(len(rows), most)]
 }
 
-// layout brings the rows and texts of the view into line with what is known, and their windows with the screen.
+// layout updates the rows and texts of the view from the state, and fits their windows to the screen.
 func (m *Model) layout() {
 	l, p, height := m.lists[m.view], m.pages[m.view], m.bodyHeight()
 	if m.run != nil && (m.view == viewAgent || m.view == viewTranscript) {

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// transcript is what is known of the messages of the chosen agent.
+// transcript is the known messages of the chosen agent.
 type transcript struct {
 	read     bool
 	stale    bool // the agent has a message that is not here

@@ -68,7 +68,7 @@ func (p Policy) BringPlaces(r client.RunRequest) error {
 	return errors.Join(errs...)
 }
 
-// ownCommand stands for the request itself in a record; it is no absolute path.
+// ownCommand replaces a path in the record of the request itself; it is no absolute path.
 const ownCommand = "sent by the user"
 
 // IsOwnRequest reports whether a command of the user of this node has just sent this request: it could write the state

@@ -18,7 +18,7 @@ const (
 	textMin = 256
 )
 
-// ErrTooLarge says that a run has so many agents and messages that no file holds them.
+// ErrTooLarge says that the agents and messages of a run do not fit a file.
 var ErrTooLarge = errors.New("ui: the run is too large for a file")
 
 // RunFile is the data of a file of one run: documents of the HTTP API.
@@ -28,7 +28,7 @@ type RunFile struct {
 	Budget      any                        `json:"budget"`
 	Spans       []json.RawMessage          `json:"spans"`
 	Transcripts map[string]json.RawMessage `json:"transcripts"`
-	// Left says what was left out.
+	// Left lists the omitted parts.
 	Left []string `json:"left"`
 }
 

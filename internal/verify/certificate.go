@@ -194,7 +194,7 @@ func (c *certifier) addPool(entry uint64, reservation int) {
 	}
 }
 
-// addLimits adds of which run a fork is and under which limit it runs, and what providers have billed above
+// addLimits adds the origin of a fork, the limit of the run, and the amounts that providers have billed above
 // reservations.
 func (c *certifier) addLimits() {
 	if len(c.superLog.opened) == 0 {

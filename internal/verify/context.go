@@ -103,7 +103,7 @@ func (a layerBody) sets(got layerBody, isNamed bool) bool {
 	return a.Name == got.Name && (a.Text == got.Text || !isNamed && got.Text == "")
 }
 
-// checkAddedTool checks that a tool may be added to an agent: the run has it by that class, if it has it, nobody
+// checkAddedTool checks that a tool may be added to an agent: if the run has it, it has it by that class, no rule
 // denies it to the agent, and the agent's parent has the right to it.
 func checkAddedTool(v *verifier, l *log, c contextChange, t toolBody) {
 	super := v.super()

@@ -219,7 +219,7 @@ func (b *ledger) leave(a *agentLedger, entry uint64) {
 	a.left, a.newest = true, entry
 }
 
-// lose spends what a reservation holds. How many of its tool calls ran is not known: none is counted.
+// lose spends the amount of a reservation. How many of its tool calls ran is not known, so no call is counted.
 func (b *ledger) lose(a *agentLedger, reservation int) {
 	held := a.open[reservation]
 	delete(a.open, reservation)

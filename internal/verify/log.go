@@ -166,7 +166,7 @@ func (l *log) readOwn(e mailbox.Entry) {
 		return
 	}
 	current := e.Start != "" && e.Epoch == l.epoch && e.Start == l.activation
-	late := item.Kind == "returned" // what a tool returned is evidence, whoever appends it
+	late := item.Kind == "returned" // the result of a tool is evidence, whichever activation appends it
 	switch {
 	case current:
 	case l.activations[e.Start] && !higher(e.Epoch, l.epoch) && e.Epoch != l.epoch: // superseded: it counts for nothing

@@ -20,7 +20,7 @@ const (
 	Head          Rule = "head"               // a log begins with its task, its run, or an early command
 	Chain         Rule = "hash-chain"         // an own entry names the hash of the entries before it
 	Floor         Rule = "ack-floor"          // an own entry claims no more entries than precede it
-	Claimed       Rule = "claimed"            // whoever writes into its own log has claimed it
+	Claimed       Rule = "claimed"            // an activation claims a log before it writes own entries
 	OneActing     Rule = "one-acts"           // one activation acts at a time
 	OwnID         Rule = "own-id"             // the id of an own entry names its log, kind, epoch and activation
 	AfterEnd      Rule = "after-end"          // nothing is done after the end of a log

@@ -53,7 +53,7 @@ func sumOfValue(to mailbox.Address, place uint64, v []byte) uint32 {
 	return sum
 }
 
-// sumHeads are buffers for what a checksum covers besides the value.
+// sumHeads are buffers for the parts of a checksum other than the value.
 var sumHeads = sync.Pool{New: func() any { return new([AddressBytesMax + 8]byte) }}
 
 // openValue reads a value; not ok: it is not what was written there.

@@ -16,7 +16,7 @@ func readRateLimits(h http.Header) (l model.RateLimits) {
 	return l
 }
 
-// minuteLimit returns a limit, and what is left of it; 0 if the answer has none.
+// minuteLimit returns a limit and the remaining amount; 0 if the answer has none.
 func minuteLimit(h http.Header, kind string) (limit, left int64) {
 	limit, known := modelhttp.HeaderCount(h, "Anthropic-Ratelimit-"+kind+"-Limit")
 	left, hasLeft := modelhttp.HeaderCount(h, "Anthropic-Ratelimit-"+kind+"-Remaining")

@@ -25,7 +25,7 @@ func readRateLimits(h http.Header) (l model.RateLimits) {
 	return l
 }
 
-// minuteLimit returns a limit for a minute, and what is left of it; 0 if the answer has none.
+// minuteLimit returns a limit for a minute and the remaining amount; 0 if the answer has none.
 func minuteLimit(h http.Header, kind string) (limit, left int64) {
 	limit, known := modelhttp.HeaderCount(h, "X-Ratelimit-Limit-"+kind)
 	left, hasLeft := modelhttp.HeaderCount(h, "X-Ratelimit-Remaining-"+kind)

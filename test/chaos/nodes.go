@@ -157,7 +157,7 @@ func (o options) readyTime() time.Duration {
 	return readyPatience + 4*o.every
 }
 
-// freeAddress is an address on which nobody listens.
+// freeAddress is an address without a listener.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // httpToken is the token of the nodes' HTTP servers.
 const httpToken = "the-token-of-a-scenario"
 
-// A page comes back so many times, after a pause.
+// Number of times that a page reconnects, and the pause before each.
 const (
 	pageAttempts = 5
 	pagePause    = time.Second

@@ -78,7 +78,7 @@
 //
 // A swarm: each seed has each kind on or off.
 //
-//	crash        a shell, or all of them, dies between two steps; what it had in flight vanishes or lands later,
+//	crash        a shell, or all of them, dies between two steps; its entries in flight vanish or land later,
 //	             the results of its tools and models are lost
 //	panic        a shell dies and starts again under the same lease
 //	lost-ack     an append lands, its acknowledgement does not: the same bytes land again
@@ -178,7 +178,7 @@
 // compiles. A mutant that cannot be noticed because another rule covers it is an
 // argument for dropping one of the two.
 //
-// # What is not modelled
+// # Outside the model
 //
 // Actors that are given up (activation.UnfinishedStarts), the store of blobs, shards, the bound of read-ahead,
 // and two bits of rot at once. For a damaged log the

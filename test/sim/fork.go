@@ -63,8 +63,8 @@ func (s *sim) playFork(o seedOptions) (fork *sim, err error) {
 	return f.sim, nil
 }
 
-// isForked reports whether the run is one of those that are forked: no log of it was damaged, and nobody has forged an entry. Every
-// other team is not forked: more of them end undamaged.
+// isForked reports whether the run is one of those that are forked: no log of it was damaged, and no entry was
+// forged. Every other team is not forked: more of them end undamaged.
 func (s *sim) isForked() bool {
 	if s.rate%forksEvery != 0 || s.seed >= teamSeeds && s.seed%2 == 0 || s.isOn(faultGarbage) || len(s.store.order) > forkEntriesMost {
 		return false

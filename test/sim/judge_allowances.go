@@ -118,8 +118,8 @@ func (j *budgetJudge) checkFinish(before, after *supervisor.State, from spec.ID)
 	}
 }
 
-// checkRecalls checks that the supervisor has recalled every allowance that it would not grant now. It
-// recalls so many at once that no run of the simulator has more.
+// checkRecalls checks that the supervisor has recalled every allowance that it would not grant now. It recalls more
+// at once than any run of the simulator has.
 func (j *budgetJudge) checkRecalls(after *supervisor.State, f activation.Fact) {
 	if after.Cancel != nil || after.Phase == supervisor.Over || j.population.anyDamaged() {
 		return

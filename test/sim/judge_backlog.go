@@ -19,7 +19,7 @@ const claimsMax = 8
 type backlogJudge struct {
 	population *population
 	heard      map[spec.ID]int64 // the newest message of an agent
-	since      int64             // an activation began that found nobody at rest
+	since      int64             // the newest activation with no actor at rest
 	rested     bool
 	posts      map[callKey]int
 }
@@ -103,7 +103,7 @@ func (j *backlogJudge) checkTask(old, t event.BacklogTask, who spec.ID, call age
 	}
 }
 
-// checkClaim checks who has a task.
+// checkClaim checks which agent has a task.
 func (j *backlogJudge) checkClaim(after *supervisor.State, old, t event.BacklogTask, call agent.Backlog) {
 	if !isHeld(t) || isHeld(old) && old.Agent == t.Agent {
 		return

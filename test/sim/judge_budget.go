@@ -170,7 +170,7 @@ func hasShare(s *supervisor.State, name string) bool {
 	return slices.ContainsFunc(s.Run.Definitions, func(d supervisor.Definition) bool { return d.Name == name && d.Carved })
 }
 
-// checkShares checks that nobody else takes what is left of a share, until limits are lowered or a provider bills more
+// checkShares checks that no other agent takes the rest of a share, until limits are lowered or a provider bills more
 // than was reserved.
 func (j *budgetJudge) checkShares(p budget.Pool, used budget.Amount) {
 	if j.limitsSet || !p.Overrun.Zero() {

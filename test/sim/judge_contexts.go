@@ -95,7 +95,7 @@ func newRunContextJudge(p *population) *runContextJudge {
 	return &runContextJudge{p, map[layerKey]string{}, map[spec.ID][]string{}}
 }
 
-// noteFact reads a change, and checks who is told of it.
+// noteFact reads a change, and checks which agents get it.
 func (j *runContextJudge) noteFact(before *supervisor.State, f activation.Fact, out activation.Stepped) {
 	if f.Kind != (supervisor.ContextSet{}).Kind() || before.Phase != supervisor.Live || before.Cancel != nil {
 		return

@@ -118,8 +118,8 @@ func hasEvidence(history []model.Message, e spec.Evidence) bool {
 }
 
 const (
-	doneMark        = "[done]" // what an agent says whose task is done although calls were denied
-	obstacleAsksMax = 2        // how often it is asked whether its task is done
+	doneMark        = "[done]" // ends the answer of an agent whose task is done although calls were denied
+	obstacleAsksMax = 2        // how often the loop asks whether the task is done
 )
 
 // deniedAndLeft returns a call that a rule denied and that has not succeeded since, if the last answer does not say that

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// messageJudge checks the messages between actors: those of agents, and whether what has arrived is what was sent.
+// messageJudge checks the messages between actors: those of agents, and that each arrives as it was sent.
 type messageJudge struct {
 	*environment
 	population *population

@@ -18,7 +18,7 @@ type permissionJudge struct {
 	*watchedAgent
 	asked    map[string]askedCall       // by query
 	approved map[string]string          // calls, and the arguments that a person approved
-	people   map[string]map[string]bool // who has approved what a query is about
+	people   map[string]map[string]bool // the people who have approved each query
 	taint    *taintJudge
 	line     []string // the lineage, once it is known: the log of an ancestor may be damaged later
 }
@@ -95,7 +95,7 @@ func (j *permissionJudge) decide(tool string, class model.Class) spec.HookDecisi
 	return strictest
 }
 
-// isUnattended reports whether the agent, or one above it, may ask nobody.
+// isUnattended reports whether the agent, or one above it, is unattended.
 func (j *permissionJudge) isUnattended() bool {
 	o := j.population.super.shadow.super.State.Run
 	return o.LoopOptions.Unattended || slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool {

@@ -184,7 +184,7 @@ func (fm *fakeModel) drawCall(t modelHabits, r *job) model.ToolCall {
 	}
 	wanted := fm.opened.LoopOptions.Require.Evidence
 	switch {
-	case fm.isOn(faultHandoffs) && fm.percent(10): // beside others, mostly
+	case fm.isOn(faultHandoffs) && fm.percent(10): // mostly together with other calls
 		return fm.drawHandoff(r)
 	case fm.isOn(faultBacklog) && fm.percent(70):
 		return fm.drawBacklogCall()

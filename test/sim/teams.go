@@ -17,7 +17,7 @@ const (
 	teamTokens = 2500 // a smaller budget is used up before there is a team
 	teamSoftMS = 600  // … and so is a shorter time
 	formEvery  = 4    // in one draw of these, faults happen before there is a team, too
-	formSteps  = 120  // … and in each draw after so many steps
+	formSteps  = 120  // … and in each draw after this number of steps
 )
 
 // isForming reports whether the run becomes a team in peace.

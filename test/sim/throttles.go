@@ -139,7 +139,7 @@ func (th *throttles) stepLimiter(name string, e throttle.Event) {
 		l := gateLimits
 		l.InitialWindow = th.window
 		g = throttle.New(l, uint64(th.seed))
-		g, _ = g.Step(throttle.RatesSet{At: th.now, Rates: throttle.Rates{Requests: th.perMinute}}) // nobody waits
+		g, _ = g.Step(throttle.RatesSet{At: th.now, Rates: throttle.Rates{Requests: th.perMinute}}) // no request waits
 	}
 	g, effects := g.Step(e)
 	th.all[name] = g

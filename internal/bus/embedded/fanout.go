@@ -20,9 +20,10 @@ import (
 )
 
 const (
-	// pausePerObserver and deliveryPauseMax set how long a connection waits after a delivery of events for the next one:
-	// pausePerObserver for each subscription of the port. A delivery wakes a goroutine and writes to a socket, which
-	// costs a hundred times as much as to buffer an event, so many observers receive larger parts less often.
+	// pausePerObserver and deliveryPauseMax set how long a connection waits after a delivery of events for the next
+	// one: pausePerObserver for each subscription of the port. A delivery wakes a goroutine and writes to a socket.
+	// That costs a hundred times as much as buffering an event, so with more observers deliveries are larger and less
+	// frequent.
 	pausePerObserver = time.Millisecond
 	deliveryPauseMax = 500 * time.Millisecond
 	// subscribeWait is how long the server may take for a subscription of the fan-out.
@@ -131,7 +132,7 @@ func (f *eventFanOut) isOver(s *eventSub) bool {
 	return s.over
 }
 
-// limit ends a subscription after so many events since it began, 0: now. It reports whether it has ended.
+// limit ends a subscription after the given number of events since it began, 0: now. It reports whether it has ended.
 func (f *eventFanOut) limit(s *eventSub, most uint64) bool {
 	f.mu.Lock()
 	s.most = most

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
-// slashCommands lists the prompts that `troupe run "/NAME"` stands for.
+// slashCommands lists the prompts behind `troupe run "/NAME"`.
 func (cs *Commands) slashCommands() *cobra.Command {
 	g := Sources{Dir: "."}
 	c := &cobra.Command{

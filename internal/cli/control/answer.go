@@ -78,8 +78,8 @@ func (cs *Commands) Answer() *cobra.Command {
 	return c
 }
 
-// findAskingRun returns the id of the run that an answer is for. While no node is up nobody knows what a text is the beginning
-// of, so it is taken for a whole id: the node that reads the answer refuses it if there is no such run.
+// findAskingRun returns the id of the run that an answer is for. While no node is up, a prefix of an id cannot be
+// resolved, so the text counts as a whole id: the node that reads the answer refuses it if there is no such run.
 func (cs *Commands) findAskingRun(ctx context.Context, s *session.Session, text string) (string, error) {
 	run, err := s.FindRun(ctx, text)
 	if errors.Is(err, client.ErrUnavailable) && cs.Sessions.Conn.NamesServer() {

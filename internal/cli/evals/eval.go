@@ -76,7 +76,7 @@ of cases. docs/evals.md shows the form of a case.`,
 	return c
 }
 
-// bless rewrites expectations and says of which cases.
+// bless rewrites expectations and names the cases.
 func (cs *Commands) bless(ctx context.Context, parallel int, paths []string) error {
 	changed, err := eval.Bless(ctx, parallel, paths...)
 	for _, id := range changed {
@@ -85,7 +85,7 @@ func (cs *Commands) bless(ctx context.Context, parallel int, paths []string) err
 	return explainBadFile(err)
 }
 
-// explainBadFile makes what is wrong with a file an error of usage.
+// explainBadFile turns the error of a file into an error of usage.
 func explainBadFile(err error) error {
 	if bad := (*eval.BadFile)(nil); errors.As(err, &bad) {
 		return exit.UsageError(bad.Remedy, "%s", bad.Error())

@@ -21,8 +21,8 @@ const (
 // returnedHead is the line above each result of a tool in a partial result that software has made.
 var returnedHead = regexp.MustCompile(`(?m)^(\S+) returned:$`)
 
-// splitCanceled splits the partial result of a canceled run: what the agent has said, in a few lines, and what is left out, in
-// words; "": nothing.
+// splitCanceled splits the partial result of a canceled run: a few lines of the agent's text, and a description of
+// the omitted part; "": nothing was omitted.
 func splitCanceled(text string) (said, left string) {
 	said = text
 	heads := returnedHead.FindAllStringSubmatchIndex(text, -1)

@@ -248,7 +248,7 @@ func (f *Follower) showEvent(it eventItem) {
 	}
 }
 
-// checkOften does what is due every RedrawInterval. It reports whether the run is parked and no person can be asked here.
+// checkOften runs every RedrawInterval. It reports whether the run is parked and this terminal cannot ask a person.
 func (f *Follower) checkOften(s *session.Session) (parked bool, err error) {
 	if err := f.logs.overdue(f.run, time.Now()); err != nil {
 		return false, err
@@ -323,7 +323,7 @@ func (f *Follower) Settle() {
 }
 
 // parkedResult returns the state of a run that waits for a person, in the form of a result; still is false if the run
-// works again: its question has expired, or somebody answered it.
+// works again because its question has expired or was answered elsewhere.
 func (f *Follower) parkedResult(s *session.Session) (r event.Result, still bool, err error) {
 	info, err := s.Get(s.Context, f.run)
 	if err != nil || info.Result == nil {

@@ -200,7 +200,7 @@ func (p *terminalUser) withdraw() {
 	p.open = nil
 }
 
-// noteEvent withdraws the question if an event says that it was answered elsewhere, or that nobody waits for its answer.
+// noteEvent withdraws the question if an event says that it was answered elsewhere or was closed.
 func (p *terminalUser) noteEvent(e client.Event) {
 	if !p.isAsking() {
 		return
@@ -217,7 +217,7 @@ func (p *terminalUser) noteEvent(e client.Event) {
 		if e.Agent != q.Agent || json.Unmarshal(e.Data, &answered) != nil || answered.Query != q.Query {
 			return
 		}
-		if answered.Missing > 0 { // it is asked again, and says who has approved
+		if answered.Missing > 0 { // the question is asked again, and names the approver
 			p.withdraw()
 			p.write("\r\x1b[K")
 			return

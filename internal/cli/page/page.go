@@ -90,8 +90,8 @@ func (cs *Commands) printAddress(ctx context.Context, at string) error {
 	return cs.Console.Write([]byte(term.CleanLine(address) + "\n"))
 }
 
-// checkURL returns the address of a node that the user names. The token goes there, so it must be this machine, or
-// nobody on the way may read it.
+// checkURL returns the address of a node that the user names. The token goes there, so the address must be one of this
+// machine, or the connection must be encrypted.
 func checkURL(given string) (string, error) {
 	u, err := url.Parse(given)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {

@@ -229,7 +229,7 @@ func (c changes) report(n filechange.Net) fileReport {
 	return r
 }
 
-// describeContent says what a file contained if no difference is shown, and why none is.
+// describeContent describes the content of a file whose difference is not shown, with the reason.
 func describeContent(s spec.FileState, why string) string {
 	switch {
 	case !s.Exists():

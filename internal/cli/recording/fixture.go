@@ -82,7 +82,7 @@ func suggestReason(word string) string {
 	return "it is recorded, or one of " + strings.Join(reasonWords()[1:], ", ")
 }
 
-// writeFixture writes the case, and says on stderr what came of running it.
+// writeFixture writes the case, and reports on stderr how its run ended.
 func (cs *Commands) writeFixture(ctx context.Context, f runfile.File, o fixture.Options) error {
 	made, err := fixture.Make(ctx, f, o)
 	switch {

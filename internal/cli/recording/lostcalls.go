@@ -11,7 +11,8 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// recordingTools are the tools of which the changes of files are recorded, beside tools that are commands (docs/undo.md).
+// recordingTools are the tools whose changes of files are recorded, in addition to tools that are commands
+// (docs/undo.md).
 var recordingTools = []string{"edit_file", "shell", "write_file"}
 
 // begunCall is an attempt of a call that had begun, and whose result is in no log.

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 )
 
-// NoteClaudeSettings says that the user's own files of Claude Code do not count in a run: its node reads none, or cannot know
-// who has sent the request.
+// NoteClaudeSettings says that the user's own files of Claude Code do not count in a run: its node reads none, or
+// cannot tell who has sent the request.
 func NoteClaudeSettings(a *console.Console) {
 	home := agentfile.ClaudeHome()
 	for _, name := range []string{"settings.json", "CLAUDE.md"} {

@@ -46,7 +46,7 @@ func (r *Flags) readPrompt(a *console.Console, args []string) error {
 		if late {
 			a.Say(a.ErrStyle.Yellow(fmt.Sprintf("nothing came on stdin within %s: going on without it; `troupe run PROMPT -` waits, and </dev/null has none", stdinWait)))
 		}
-		if len(words) > 0 && !wantsStdin && text != "" && !a.Quiet { // in a loop of a shell that reads the same file, nobody expects that
+		if len(words) > 0 && !wantsStdin && text != "" && !a.Quiet { // a shell loop over the same file would lose its input
 			a.Say(a.ErrStyle.Dim(fmt.Sprintf("%d bytes of stdin follow the prompt; </dev/null keeps them out", len(text))))
 		}
 		parts = append(parts, text)

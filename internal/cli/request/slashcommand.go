@@ -16,7 +16,7 @@ import (
 
 const slashHint = "`troupe agents commands` lists the commands; a space before the / sends the text as it is; see docs/agentfiles.md#commands"
 
-// expandCommand replaces `/NAME arguments` by the prompt of the file that it stands for. Any other prompt stays as it is.
+// expandCommand replaces `/NAME arguments` by the prompt of the file NAME. Any other prompt stays as it is.
 func (r *Flags) expandCommand(a *console.Console, text string) (string, error) {
 	name, args, ok := agentfile.CutSlashCommand(text)
 	if !ok {

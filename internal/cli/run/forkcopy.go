@@ -39,7 +39,7 @@ type dirCopy struct {
 	files    int
 	bytes    int64
 	links    []string // those that may lead out of the copy
-	notes    []string // about what is left out because no agent sees it
+	notes    []string // about files that are left out because no agent sees them
 	warnings []string // about what is no copy
 	more     int      // warnings that are left out
 }

@@ -89,7 +89,7 @@ func (cs *Commands) printTranscript(ctx context.Context, s *session.Session, run
 	return cs.Console.PrintLines(cs.drawTranscript(t, flags))
 }
 
-// printCall prints all of one call as a person reads it who is asked about it: nothing in it is hidden.
+// printCall prints all of one call in the form of a question about it: nothing in it is hidden.
 func (cs *Commands) printCall(t transcriptDoc, run, id string) error {
 	for _, m := range slices.Backward(t.Messages) {
 		for _, c := range m.Calls {

@@ -43,7 +43,7 @@ func (a *agentFlags) config() (*node.AgentsOnBus, error) {
 	return &node.AgentsOnBus{Owner: a.owner, Senders: trust}, nil
 }
 
-// agentsLine says at which subjects the agents take prompts, and a command that works as it is pasted; "" if none is
+// agentsLine names the subjects at which the agents take prompts, with a command to paste; "" if no agent is
 // exported. nodeFile has the credential for the embedded server at url; "": the server is another one.
 func agentsLine(subjects []string, url, nodeFile string) string {
 	if len(subjects) == 0 {

@@ -110,9 +110,9 @@ func (s *Session) Close() error {
 	return s.closed
 }
 
-// Leave gives the session up, but first lets the runs of others that live here
-// come to their end, for a while, and then the work for which no run waits: a hook
-// that is told of the end of the run still runs when the run has its result.
+// Leave gives up the session, but first waits, for a limited time, until the runs of others that live here have
+// ended, and then for work for which no run waits: a hook at the end of a run may still run when the run has its
+// result.
 func (s *Session) Leave(ctx context.Context, own string) error {
 	deadline := time.Now().Add(lingerTimeout)
 	for s.Node != nil && time.Now().Before(deadline) && s.hostsOthers(ctx, own) {

@@ -87,7 +87,7 @@ type Definition struct {
 	// LoopOptions are the loop options that differ from the run's; models in them have only
 	// names.
 	LoopOptions spec.LoopOptions
-	// Constraints and Criteria are sentences that its answers must satisfy, and FailIf are sentences of which none may
+	// Constraints and Criteria are sentences that its answers must satisfy, and FailIf are sentences that must not
 	// hold. They add to those of the run.
 	Constraints, Criteria, FailIf []string
 	// Commands are tools of its own. The caller sets Dir and Env.

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// claudeHookPrefix begins the names of hooks of a settings.json: a troupe.yaml beside it has hooks of the same events.
+// claudeHookPrefix begins the names of hooks of a settings.json: a troupe.yaml may have hooks of the same events.
 const claudeHookPrefix = "claude."
 
 // claudeHookKeys are the keys of a hook whose meaning troupe knows, or that change nothing of what it decides. One with another

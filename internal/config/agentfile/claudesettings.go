@@ -124,7 +124,7 @@ var claudeOtherModes = []string{"auto", "delegate", "manual"}
 // claudeReader reads one file.
 type claudeReader struct {
 	isUser bool   // the file is in ClaudeHome
-	home   string // the directory that ~ stands for; "": a path with ~ is an error
+	home   string // the directory that replaces ~; "": a path with ~ is an error
 	d      *decoder
 	out    ClaudeSettings
 
@@ -145,7 +145,7 @@ func (r *claudeReader) readFile(data []byte) error {
 	known := map[string]fieldReader{
 		"permissions": r.readPermissions, "env": r.checkEnv,
 	}
-	if r.isUser { // LoadHooks returns the hooks of the user, and nobody those of a directory
+	if r.isUser { // only hooks of the user count here, which LoadHooks returns
 		known["hooks"], known["disableAllHooks"] = r.checkHooks, func(*decoder, string, *yaml.Node) {}
 	}
 	r.d.readFields(root, "", known)
@@ -269,7 +269,7 @@ func aboutNotebooks(rule string) string {
 func (r *claudeReader) translate(text string) (rule string, known bool) {
 	text = strings.TrimSpace(text)
 	ref := parseToolRefs([]string{text})[0]
-	isName := !strings.ContainsAny(ref.Name, "() \t") // else ParseRule says what is wrong
+	isName := !strings.ContainsAny(ref.Name, "() \t") // else ParseRule reports the error
 	if isName && !ref.isKnown() && (ref.isForeign() || SuggestTool(ref.Name) == "") {
 		return text, false
 	}
@@ -328,7 +328,7 @@ func (r *claudeReader) noteLosses() {
 	}
 }
 
-// claudeDisplayKeys are about the screen and the texts of Claude Code itself, so nobody misses them in a run.
+// claudeDisplayKeys are about the screen and the texts of Claude Code itself, so they do not matter to a run.
 var claudeDisplayKeys = strings.Fields(`$schema attribution autoUpdatesChannel cleanupPeriodDays companyAnnouncements editorMode feedbackSurveyRate
 	includeCoAuthoredBy language preferredNotifChannel prefersReducedMotion showTurnDuration skipDangerousModePermissionPrompt spinnerTipsEnabled spinnerTipsOverride
 	spinnerVerbs statusLine terminalProgressBarEnabled theme tui verbose`)

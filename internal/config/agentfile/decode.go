@@ -27,7 +27,7 @@ type decoder struct {
 
 // The front matter begins after the fence, so its first line is line 2 of the file.
 
-// hasRoomForNotes reports whether a further note is kept: looking for a suggestion that nobody sees would cost
+// hasRoomForNotes reports whether a further note is kept: looking for suggestions that are not shown would cost
 // seconds for a file of many unknown names.
 func (d *decoder) hasRoomForNotes() bool { return len(d.notes) < problemsMax }
 

@@ -60,8 +60,8 @@ func checkDelegate(name string) error {
 // IsForeignAgent reports whether a name is that of an agent of another program: no agent of a run has a slash in its name.
 func IsForeignAgent(name string) bool { return strings.Contains(name, "/") }
 
-// withoutForeignDelegates removes the agents of other programs. An agent that may then call nobody still names its
-// delegates: an empty list.
+// withoutForeignDelegates removes the agents of other programs. An agent that loses all its delegates keeps an empty
+// list.
 func (d Definition) withoutForeignDelegates() (less Definition, removed bool) {
 	if !slices.ContainsFunc(d.Delegates, IsForeignAgent) {
 		return d, false

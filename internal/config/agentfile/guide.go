@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-run/troupe/internal/safefile"
 )
 
-// Bounds of what is read of a Guide; the rest is left out. UserGuideBytesMax is the part of GuideBytesMax that the user's own
-// may take: both are in the first entry of a run.
+// Limits on the text that is read of a Guide; the rest is left out. UserGuideBytesMax is the part of GuideBytesMax
+// that the user's own may take: both are in the first entry of a run.
 const (
 	GuideBytesMax     = 32 << 10
 	UserGuideBytesMax = GuideBytesMax / 2

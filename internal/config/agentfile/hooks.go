@@ -237,7 +237,7 @@ func ourTools(matcher string) string {
 	theirs, err := spec.ToolPattern(matcher)
 	known, err2 := spec.ToolPattern(ours)
 	if err != nil || err2 != nil || theirs == nil || known == nil {
-		return ours // who reads the hook reports a pattern that does not compile
+		return ours // the reader of the hook reports a pattern that does not compile
 	}
 	for _, name := range patternNames {
 		if tool := ToolName(name); theirs.MatchString(name) && !known.MatchString(tool) {

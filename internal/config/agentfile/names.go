@@ -35,8 +35,7 @@ func toolWords() []string {
 	return slices.Concat(slices.Sorted(maps.Keys(aliases)), builtinTools)
 }
 
-// SuggestTool returns the end of a message about an unknown tool: a suggestion of a similar name,
-// or "" if none is similar.
+// SuggestTool returns the end of a message about an unknown tool: a suggestion of a similar name, or "".
 func SuggestTool(name string) string { return didYouMean(name, toolWords()) }
 
 // foreignTools are tools of other programs, in lower case, that have no equivalent here.

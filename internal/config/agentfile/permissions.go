@@ -142,8 +142,8 @@ func checkDirPermissions(file string, p spec.Permissions) error {
 // lowersTrust reports whether a mode allows nothing that the default does not.
 func lowersTrust(m spec.PermissionMode) bool { return m.Stricter(spec.ModeDefault) == m || m == "" }
 
-// partlyAllowed are the tools of which a pattern in `tools` allows a part, while the rest is asked about;
-// partlyGranted those of which it grants only a part.
+// partlyAllowed are tools that a pattern in `tools` allows in part, while other calls of them need an approval.
+// partlyGranted are tools that such a pattern grants only in part.
 var (
 	partlyAllowed = append([]string{"shell"}, permission.WriteTools...)
 	partlyGranted = append([]string{"http_get", "skill"}, permission.ReadTools...)

@@ -8,11 +8,10 @@ import (
 	"github.com/troupe-run/troupe/internal/permission"
 )
 
-// GrantedTools returns the names of the tools that a definition grants its agent; nil grants all
-// tools of its parent. A name may contain * or stand for a whole MCP server: see ExpandNames.
-// It includes tools that are granted in part, such as Write(src/**): OwnPermissions has the rules for
-// the part. It omits those of whose parts nothing is known: the whole tool would be more than its author
-// granted.
+// GrantedTools returns the names of the tools that a definition grants its agent; nil grants all tools of its parent.
+// A name may contain * or be that of a whole MCP server: see ExpandNames. The list includes tools that are granted in
+// part, such as Write(src/**): OwnPermissions has the rules for the part. It omits a tool if the granted part is
+// unknown: the whole tool would be more than its author granted.
 func (d Definition) GrantedTools() []string {
 	if d.Tools == nil {
 		return nil

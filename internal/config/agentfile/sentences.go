@@ -30,7 +30,7 @@ func SentenceProblem(what string, list []string) (problem, hint string) {
 	return "", ""
 }
 
-// sentenceFields are the keys of sentences that the agent reads, beside those of the run.
+// sentenceFields are the keys of the sentences that the agent reads in addition to those of the run.
 func sentenceFields() map[string]fieldReader {
 	read := func(into func(*Definition) *[]string) fieldReader {
 		return func(d *decoder, k string, n *yaml.Node) { *into(d.def) = readSentences(d, n, k) }

@@ -23,7 +23,7 @@ const commandsDir = "commands"
 // expandedMax bounds the bytes of arguments in a prompt: more than a node accepts, which then says so.
 const expandedMax = 256 << 10
 
-// SlashCommand is a prompt in a file, which `/NAME arguments` stands for.
+// SlashCommand is a prompt in a file, which the user starts by `/NAME arguments`.
 type SlashCommand struct {
 	Name        string   `json:"name"` // with the folders of the file: git:commit
 	Description string   `json:"description,omitempty"`

@@ -17,8 +17,8 @@ const ByFork = "fork"
 // ByClient begins a name that a client states and that could be taken for a word of troupe.
 const ByClient = "client "
 
-// IsNamed reports whether an approval says who gives it. Of two approvals without a name nobody can tell whether two
-// people gave them, so a question that two people must approve accepts none.
+// IsNamed reports whether an approval has a name. Two approvals without names may come from one person, so a question
+// that two people must approve accepts none.
 func IsNamed(by string) bool {
 	name := strings.ToLower(shownName(by))
 	for strings.HasPrefix(name, ByClient) {

@@ -53,7 +53,7 @@ func goOptions(names ...string) (list []string) {
 	return list
 }
 
-// optionsOf returns what is known of the program of a command.
+// optionsOf returns the known options of the program of a command.
 func optionsOf(words []string) (o programOptions, known bool) {
 	name := path.Base(words[0])
 	if len(words) > 1 {

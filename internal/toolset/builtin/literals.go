@@ -94,8 +94,8 @@ func analyzePattern(re *syntax.Regexp) literalSet {
 	return literalSet{}
 }
 
-// wordLiterals returns the literals of a word. Where case is ignored, k, s and non-ASCII characters
-// have non-ASCII forms: the longest piece without them stands for the word.
+// wordLiterals returns the literals of a word. Where case is ignored, k, s and non-ASCII characters have non-ASCII
+// forms: the longest piece without them represents the word.
 func wordLiterals(word string, folded bool) literalSet {
 	if !folded {
 		return literalSet{exact: []string{word}}
