@@ -62,11 +62,11 @@ type Task struct {
 	// Unattended makes the run ask no questions: calls that need an approval are denied, and an agent that cannot
 	// continue without a person ends. PermissionMode spec.ModeDontAsk implies it.
 	Unattended bool
-	// Approvals is how many different people must approve a call that is asked about, 1 or 2; 0: as the Config says. A task
-	// can only ask for more than the Config.
+	// Approvals is how many different people must approve a call that is asked about, 1 or 2; 0: as the Config says. A
+	// task can only ask for more than the Config.
 	Approvals int
-	// Taint says what holds for calls that send data out once an agent has read text from outside: ask, deny or off; "": as
-	// the Config says. TaintFiles says that files of the directory are such text, Outside that the Prompt is.
+	// Taint says what holds for calls that send data out once an agent has read text from outside: ask, deny or off; "":
+	// as the Config says. TaintFiles says that files of the directory are such text, Outside that the Prompt is.
 	Taint               string
 	TaintFiles, Outside bool
 	// Guardrails are ready guardrails for every agent of the run, in addition to those of the Config.
@@ -79,8 +79,8 @@ type Task struct {
 
 	// Conversation continues a conversation, or begins the one of that id. Fork starts from the history of another run's
 	// root agent: RUN, or RUN@TURN after a turn; RUN@AGENT:POINT begins with the whole tree of that run (docs/fork.md),
-	// in Dir, a copy of its directory, and Instead takes the place of the result or answer at that point ("error: TEXT" makes the call fail). History is a
-	// history that client.Client.Recall has sent.
+	// in Dir, a copy of its directory, and Instead takes the place of the result or answer at that point ("error: TEXT"
+	// makes the call fail). History is a history that client.Client.Recall has sent.
 	Conversation, Fork, Instead string
 	// Layers change the system prompt of the agent at the point of a fork of a tree.
 	Layers  []spec.Layer

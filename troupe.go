@@ -76,11 +76,12 @@ type Config struct {
 	// which the oldest finished runs are removed. Default: 30 days and 2 GiB; a negative value is no limit.
 	RetainAge   time.Duration
 	RetainBytes int64
-	// EventsContent is "full" or "none": whether observers on NATS receive events with the texts of people, models and tools
-	// (docs/events.md). Default: full, and none on a server that nodes share (Bus).
+	// EventsContent is "full" or "none": whether observers on NATS receive events with the texts of people, models and
+	// tools (docs/events.md). Default: full, and none on a server that nodes share (Bus).
 	EventsContent string
-	// RequestsPerMinute and TokensPerMinute are the most that models may get in a minute, of all nodes of a Bus together, by
-	// PROVIDER for each of its models or by PROVIDER/MODEL (docs/throttling.md). Default: what the provider allows.
+	// RequestsPerMinute and TokensPerMinute are the most that models may get in a minute, of all nodes of a
+	// Bus together, by PROVIDER for each of its models or by PROVIDER/MODEL (docs/throttling.md). Default:
+	// what the provider allows.
 	RequestsPerMinute, TokensPerMinute map[string]int64
 	// Permissions are rules for every agent of every run, and the mode of tasks that name none. Rules use
 	// troupe's tool names, such as shell(git log:*).

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Backlog is a call of one of the tools of the shared backlog. The supervisor keeps the backlog of its run, and answers.
+// Backlog is a call of one of the tools of the shared backlog. The supervisor keeps the
+// backlog of its run, and answers.
 type Backlog struct {
 	Call string `msgpack:"c"`
 	Do   string `msgpack:"d"`           // list, post, claim, done or return
@@ -43,7 +44,8 @@ const (
 	taskIDBytesMax    = 16
 )
 
-// BacklogTools describes the tools of the shared backlog, for code that offers them. They change nothing outside of the run.
+// BacklogTools describes the tools of the shared backlog, for code that offers them. They change
+// nothing outside of the run.
 func BacklogTools() []model.ToolSpec {
 	text := map[string]string{"type": "string"}
 	described := func(what string) map[string]string { return map[string]string{"type": "string", "description": what} }

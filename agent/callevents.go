@@ -66,7 +66,8 @@ func (e *stepEvents) publishEnd(i int, c Call, r model.ToolResult, tools *toolRu
 	}
 }
 
-// publishRefusal publishes the results of calls that do not run. Those that ended in an earlier step were published then.
+// publishRefusal publishes the results of calls that do not run. Those that ended in an earlier
+// step were published then.
 func (e *stepEvents) publishRefusal(calls []Call, results []model.ToolResult, tools *toolRules) {
 	for i, c := range calls {
 		if e.replied || c.Stage != Ended {

@@ -9,16 +9,19 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// ContextSet changes the system prompt of an agent, and the tools that it is offered, from its next request on. The supervisor sends
-// it for a person. A client puts only layers into the log of an agent: the supervisor decides about tools.
+// ContextSet changes the system prompt of an agent, and the tools that it is offered, from its next
+// request on. The supervisor sends it for a person. A client puts only layers into the log of an agent:
+// the supervisor decides about tools.
 //
-// A request that is under way is sent as it is. A reservation that is granted later was bounded by the prompt before: it is returned,
-// and another one is requested, so that each request whose reservation is granted after the change is sent with it. There are two
-// exceptions. The hooks of an agent may have computed a prompt for the turn, so an agent with hooks before its requests changes at its
-// next turn. And a closing turn keeps its prompt: its reserve was computed for it.
+// A request that is under way is sent as it is. A reservation that is granted later was bounded by the prompt
+// before: it is returned, and another one is requested, so that each request whose reservation is granted after
+// the change is sent with it. There are two exceptions. The hooks of an agent may have computed a prompt for
+// the turn, so an agent with hooks before its requests changes at its next turn. And a closing turn keeps its
+// prompt: its reserve was computed for it.
 type ContextSet struct {
 	Layers []spec.Layer `msgpack:"l,omitempty"`
-	// AddTools are offered from here on, each replacing a tool of the same name. Whether a call may run is decided as for all others.
+	// AddTools are offered from here on, each replacing a tool of the same name. Whether a call may run is
+	// decided as for all others.
 	AddTools []model.ToolSpec `msgpack:"t,omitempty"`
 	// Commands and Servers are those that run AddTools, where they are not among those of the task.
 	Commands []spec.Command `msgpack:"z,omitempty"`
@@ -123,14 +126,14 @@ func NextTask(s State) spec.Task {
 	return t
 }
 
-// mayChangeNow reports whether a change waits and can be part of the request that is being prepared. Hooks have computed the prompt of
-// a turn from what it was before.
+// mayChangeNow reports whether a change waits and can be part of the request that is being prepared. Hooks have
+// computed the prompt of a turn from what it was before.
 func mayChangeNow(s State) bool {
 	return len(s.NextContext) > 0 && s.ClosingReason == "" && len(s.hooks.at(spec.HookContext, "")) == 0 //mutant:context-never-adopted
 }
 
-// adoptContext begins to use the layers and tools that were set. The provider's report of the prompt before says nothing about the
-// one that follows.
+// adoptContext begins to use the layers and tools that were set. The provider's report of the prompt before says
+// nothing about the one that follows.
 func adoptContext(s State) State {
 	if len(s.NextContext) == 0 {
 		return s

@@ -39,7 +39,8 @@ type Recalled struct {
 	// Journal is the run journal as it stood, as the arguments of update_run_journal. Without it the agent
 	// rebuilds the journal from the calls that edited it, which a history may no longer have.
 	Journal string `msgpack:"j,omitempty"`
-	// Obstacles are what the agent of that history has not carried out: the agent that answers in its place must not claim it.
+	// Obstacles are what the agent of that history has not carried out: the agent that answers
+	// in its place must not claim it.
 	Obstacles []obstacle `msgpack:"o,omitempty"`
 	// Tainted is the text from outside that the agent of that history had read.
 	Tainted *spec.Taint `msgpack:"ta,omitempty"`

@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// resultTool is the tool that reads on in a long result. Like skillTool it takes a name that the model must have been told.
+// resultTool is the tool that reads on in a long result. Like skillTool it takes a name that the
+// model must have been told.
 const resultTool = "read_result"
 
 // otherTools returns the tool choice of a directive to a model that repeats calls of a tool, and the sentence

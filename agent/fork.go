@@ -3,13 +3,14 @@ package agent
 // Forked says that a fork has copied this log from that of another run: what seems to be under way was begun by the
 // original. It comes once, behind the copied entries and before the fork's first activation.
 type Forked struct {
-	// Of is the run, agent and point that was forked; "": the run itself was moved into another directory, so what is under
-	// way is its own, as after a crash.
+	// Of is the run, agent and point that was forked; "": the run itself was moved into another directory, so what is
+	// under way is its own, as after a crash.
 	Of string `msgpack:"o"`
 	// Note is for the model, at the next turn boundary.
 	Note string `msgpack:"t,omitempty"`
-	// First: the mark comes before the task. The note, and a message of a user that was read before the task, are in the first request.
-	// Without it they wait for the next turn boundary, as in logs in which a message of a user overtook the task.
+	// First: the mark comes before the task. The note, and a message of a user that was read before the
+	// task, are in the first request. Without it they wait for the next turn boundary, as in logs in which a
+	// message of a user overtook the task.
 	First bool `msgpack:"f,omitempty"`
 }
 

@@ -11,9 +11,10 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// A handoff gives the conversation to another agent, with its history. It is a delegation whose child takes the place of
-// its caller: the caller makes no further model request, passes on whatever still reaches it, and ends as the other agent
-// ends, with the same answer. Until the supervisor has accepted the handoff, the caller has the conversation.
+// A handoff gives the conversation to another agent, with its history. It is a delegation whose child
+// takes the place of its caller: the caller makes no further model request, passes on whatever still
+// reaches it, and ends as the other agent ends, with the same answer. Until the supervisor has accepted
+// the handoff, the caller has the conversation.
 
 const handoffTool = "handoff"
 
@@ -88,7 +89,8 @@ func obstaclesBesideHandoffs(s State, c Call) []obstacle {
 	return slices.DeleteFunc(slices.Clone(s.Obstacles), func(o obstacle) bool { return o.Target == toolTarget(c) })
 }
 
-// unmetRequirements are the requirements of the task that the record does not meet yet: the agent that takes over has to.
+// unmetRequirements are the requirements of the task that the record does not meet yet: the
+// agent that takes over has to.
 func unmetRequirements(s State) spec.Require {
 	r := s.Task.LoopOptions.Require
 	r.Evidence = slices.DeleteFunc(slices.Clone(r.Evidence), s.hasEvidence)
@@ -163,9 +165,9 @@ func noteHandedAnswer(s State, i int, f Returned) State {
 	return s.withCall(i, c)
 }
 
-// handedOutcome is the outcome of an agent whose conversation another agent has ended: that agent's outcome, word for word.
-// What hooks and guardrails of this agent say about the answer comes first, and so does an end for another reason than
-// a person's cancel.
+// handedOutcome is the outcome of an agent whose conversation another agent has ended: that agent's outcome, word for
+// word. What hooks and guardrails of this agent say about the answer comes first, and so does an end for another
+// reason than a person's cancel.
 func handedOutcome(s State, calls []Call) (o spec.Outcome, ended bool) {
 	for _, c := range calls {
 		if c.Handed == nil || s.Cancel != nil && s.Cancel.As != "" {

@@ -106,7 +106,8 @@ func publishCallDecision(s State, f Hooked, c Call, v hookVerdict) State {
 	if f.Point != spec.HookPreTool || v.decision == spec.HookAsk && s.mayAsk() || v.decision == spec.HookPass && v.args == "" && c.Gate.Rewrites == 0 {
 		return s
 	}
-	if runs := v.decision == spec.HookPass || v.decision == spec.HookAllow; runs && v.args == "" && c.Gate.Rewriter > 0 { // the others approve its arguments
+	// other hooks approve the arguments that a hook has changed
+	if runs := v.decision == spec.HookPass || v.decision == spec.HookAllow; runs && v.args == "" && c.Gate.Rewriter > 0 {
 		v.args, v.by = c.Args, append(v.by, s.hooks.at(spec.HookPreTool, c.Name)[c.Gate.Rewriter-1].Name)
 	}
 	d := event.ToolDecided{Call: c.ID, Tool: c.Name, Decision: v.decision, By: v.by, Why: v.text}

@@ -249,7 +249,8 @@ func lastItems[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
 // describeCall describes a call and its result, compared with the calls before it.
 func (h *loopDetection) describeCall(c Call, turn int) rememberedCall {
 	n := rememberedCall{Tool: c.Name, Turn: turn, Call: callTarget(c), Result: hashOf(c.Name, c.Result.Text)}
-	n.Moved = !c.Result.Error && (c.Class != model.Read || c.isDelegation() || c.changesBacklog()) // a child may have changed anything
+	// a child may have changed anything
+	n.Moved = !c.Result.Error && (c.Class != model.Read || c.isDelegation() || c.changesBacklog())
 	n.Search = !c.Result.Error && !n.Moved && isNothingFound(c.Result.Text) && !h.wasCalled(n.Call)
 	n.Futile = !n.Search && (c.Result.Error || !n.Moved && (strings.TrimSpace(c.Result.Text) == "" || slices.Contains(h.Seen, n.Result)))
 	moved := false
@@ -281,7 +282,8 @@ func isNothingFound(text string) bool {
 	case "", "none", "nothing", "[]", "{}", "null", "0":
 		return true
 	}
-	text = strings.TrimPrefix(text, "[") // grep and glob of troupe: "[0 matches in 0 files; 2 files searched]", "[0 files, 0 bytes]"
+	// grep and glob of troupe: "[0 matches in 0 files; 2 files searched]", "[0 files, 0 bytes]"
+	text = strings.TrimPrefix(text, "[")
 	for _, start := range []string{"no ", "none ", "nothing ", "0 results", "0 matches", "0 files", "found 0", "not found"} {
 		if strings.HasPrefix(text, start) {
 			return true

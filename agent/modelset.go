@@ -8,12 +8,12 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// ModelSet gives an agent, or the agents that a run begins from here on, another model. It is in the logs of a fork only,
-// before the fork's first activation, so no request of the fork itself is under way.
+// ModelSet gives an agent, or the agents that a run begins from here on, another model. It is in the logs of a fork
+// only, before the fork's first activation, so no request of the fork itself is under way.
 //
 // The model changes between two requests: a request that has a reply in the log, or will get one from it, is of the
-// model before, at its price. A reservation that is open, or asked for, was bounded by the prices of the model before: it is
-// returned, and another one is requested.
+// model before, at its price. A reservation that is open, or asked for, was bounded by the prices of the model
+// before: it is returned, and another one is requested.
 type ModelSet struct {
 	Model spec.Model `msgpack:"m"`
 	// Summaries writes the summaries of a compaction; nil: Model.
@@ -56,8 +56,8 @@ func adoptModel(s State) State {
 	return s
 }
 
-// replaceReservation returns a reservation that is for the model before the one that was set, and requests another one. The
-// reservation was not used.
+// replaceReservation returns a reservation that is for the model before the one that was set, and requests another
+// one. The reservation was not used.
 func replaceReservation(s State) (State, []Effect) {
 	s, fx := settleAhead(s, Settle{Reservation: s.Reservation, Turn: s.Turn})
 	s.Open = false

@@ -11,10 +11,11 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// An obstacle is something that the agent wanted to do and that was not done: a call that a rule or a hook denied, a file
-// that could not be written, a tool with a side effect that failed, or a child that refused or failed. It is gone once the
-// same thing succeeds. An agent that claims completion despite an obstacle says what is true: its task is done anyway
-// (doneMark), or it failed or refuses (spec.FailedMark, spec.RefusedMark). Any other answer is no success.
+// An obstacle is something that the agent wanted to do and that was not done: a call that a rule or a hook
+// denied, a file that could not be written, a tool with a side effect that failed, or a child that refused or
+// failed. It is gone once the same thing succeeds. An agent that claims completion despite an obstacle says
+// what is true: its task is done anyway (doneMark), or it failed or refuses (spec.FailedMark,
+// spec.RefusedMark). Any other answer is no success.
 type obstacle struct {
 	Target string `msgpack:"t"` // what a later success must concern
 	Call   string `msgpack:"c"` // on one line
@@ -22,8 +23,8 @@ type obstacle struct {
 	Denied bool   `msgpack:"d,omitempty"`
 }
 
-// question is the obstacle in a message of the loop. Words of tools and agents are not in it: the model has read them as
-// theirs, and in a message of the loop they could pass for an instruction.
+// question is the obstacle in a message of the loop. Words of tools and agents are not in it: the model has read them
+// as theirs, and in a message of the loop they could pass for an instruction.
 func (o obstacle) question() string {
 	if o.Denied {
 		return o.Call + ": " + o.Why
@@ -102,7 +103,8 @@ func startsChild(c Call) bool {
 // obstacleTarget returns what a call was about, and whether it is an obstacle that it came to nothing. A read that
 // fails, and a command that exits with an error, are none: they are information. Neither is a call that the model got
 // wrong, unless it was to write a file: nothing but a later write makes up for it. A handoff that was not accepted for
-// another reason than a denial is none: the agent still has the conversation, and its answer or a later handoff makes up for it.
+// another reason than a denial is none: the agent still has the conversation, and its answer or a
+// later handoff makes up for it.
 func obstacleTarget(c Call) (target string, fails bool) {
 	exact, whole := fmt.Sprintf("call %d", callTarget(c)), toolTarget(c)
 	path := permission.WrittenPath(c.Name, c.Args)
@@ -127,8 +129,8 @@ func obstacleTarget(c Call) (target string, fails bool) {
 // toolTarget is the target of an obstacle that any success of the tool removes.
 func toolTarget(c Call) string { return "tool " + c.Name }
 
-// confirmEnd asks an agent that claims completion despite obstacles whether its task is done, at most obstacleAsksMax times.
-// busy is false if the loop may stop.
+// confirmEnd asks an agent that claims completion despite obstacles whether its task is done, at most obstacleAsksMax
+// times. busy is false if the loop may stop.
 func confirmEnd(s State) (next State, fx []Effect, busy bool) {
 	s = noteReportedObstacle(s)
 	text := s.joinedText()

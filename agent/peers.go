@@ -46,8 +46,8 @@ type Delegate struct {
 	// SoftMS and HardMS are the time that the parent itself has left; 0: not counted.
 	SoftMS int64 `msgpack:"ts,omitempty"`
 	HardMS int64 `msgpack:"th,omitempty"`
-	// HandsOff: the other agent takes the conversation over. Require is what the task of the sender still requires, Journal
-	// its run journal, and Obstacles what it has not carried out.
+	// HandsOff: the other agent takes the conversation over. Require is what the task of the sender still requires,
+	// Journal its run journal, and Obstacles what it has not carried out.
 	HandsOff  bool         `msgpack:"ho,omitempty"`
 	Require   spec.Require `msgpack:"rq,omitempty"`
 	Journal   string       `msgpack:"j,omitempty"`

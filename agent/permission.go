@@ -38,7 +38,8 @@ func (AllowRule) effect()      {}
 // addedRulesMax bounds the rules that people add to one run.
 const addedRulesMax = 256
 
-// compilePermissions compiles the permissions of a task; nil: the run was begun by an older version, in which hooks decide.
+// compilePermissions compiles the permissions of a task; nil: the run was begun by an older
+// version, in which hooks decide.
 func compilePermissions(t spec.Task) *permission.Set {
 	if t.Permissions == nil {
 		return nil

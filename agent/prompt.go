@@ -36,8 +36,8 @@ func (s State) Prompt() []model.Message {
 	return sent
 }
 
-// systemPrompt returns the system prompt of the next request: the part that stays the same, or what hooks have computed for this
-// turn in its place, and the part after it.
+// systemPrompt returns the system prompt of the next request: the part that stays the same, or what hooks have
+// computed for this turn in its place, and the part after it.
 func systemPrompt(s State) (stable, volatile string) {
 	stable, volatile = s.Task.SystemPrompt()
 	if s.HookEffects.System != nil {

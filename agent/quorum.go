@@ -50,7 +50,8 @@ func keepApproval(s State, f Answered) (State, []Effect) {
 	return s, []Effect{q}
 }
 
-// combineApprovals is the second approval of a question. It adds the rule for further calls only if both approvals say so.
+// combineApprovals is the second approval of a question. It adds the rule for further calls
+// only if both approvals say so.
 func (q Park) combineApprovals(f Answered) Answered {
 	if f.Always != q.ApprovedAlways {
 		f.Always = ""

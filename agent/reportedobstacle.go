@@ -25,8 +25,8 @@ var reportedPattern = regexp.MustCompile(`(?i)\b(` + strings.Join([]string{
 // reportedTarget is the target of the obstacle that an answer reports.
 const reportedTarget = "answer"
 
-// noteReportedObstacle records an obstacle that only the answer reports: the agent tried nothing that could have met it. An agent that
-// changed something, or whose answer has a form or results, reports more than an obstacle.
+// noteReportedObstacle records an obstacle that only the answer reports: the agent tried nothing that could have met
+// it. An agent that changed something, or whose answer has a form or results, reports more than an obstacle.
 func noteReportedObstacle(s State) State {
 	text := strings.TrimSpace(s.joinedText())
 	s.Obstacles = slices.DeleteFunc(slices.Clone(s.Obstacles), func(o obstacle) bool { return o.Target == reportedTarget })

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// A message of a user enters the transcript at the next turn boundary. With Now it also brings that boundary closer: the agent begins
-// nothing more of the turn under way.
+// A message of a user enters the transcript at the next turn boundary. With Now it also brings that boundary closer:
+// the agent begins nothing more of the turn under way.
 //
 //   - A request that is being computed, or was reserved for the prompt without the message, is abandoned: its reservation is settled as
 //     far as its cost is known.
@@ -16,11 +16,11 @@ import (
 //   - Calls that only read are aborted.
 //   - Every other call that has begun completes, and so do children: a side effect is never cut off.
 //
-// Three things go on as without Now: a closing turn, the summary of a compaction, which the next request needs, and a question about a
-// side effect of unknown outcome.
+// Three things go on as without Now: a closing turn, the summary of a compaction, which the next request needs, and a
+// question about a side effect of unknown outcome.
 
-// Steered is a user's message to a running agent. An agent that has handed off passes it on by its supervisor, and messages
-// of agents, too.
+// Steered is a user's message to a running agent. An agent that has handed off passes it on by its supervisor,
+// and messages of agents, too.
 type Steered struct {
 	Text string `msgpack:"t"`
 	// Now ends the current turn early: see the rules above.
@@ -85,8 +85,8 @@ func abortReads(s State) []Effect {
 	return fx
 }
 
-// endPreemptedCalls ends the calls that have not begun, if a user's message preempts them. A call that had begun before, and whose
-// outcome is unknown, goes on.
+// endPreemptedCalls ends the calls that have not begun, if a user's message preempts them. A call that had begun
+// before, and whose outcome is unknown, goes on.
 func endPreemptedCalls(s State) (State, []Effect) {
 	if !s.Preempted || s.Cancel != nil { //mutant:preempted-call-begins
 		return s, nil

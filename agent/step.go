@@ -5,7 +5,8 @@ import "github.com/troupe-run/troupe/agent/event"
 // Step is the agent loop: it takes one input and returns the next state, the effects,
 // and the events for observers. A fact that the current phase does not await begins nothing: it changes
 // at most the clock, the count of received messages, and what later turns read (steers, mail, notes about limits).
-// Step panics on a Fact that it does not know: that is a bug of this program, never of a log (unknown kinds do not decode).
+// Step panics on a Fact that it does not know: that is a bug of this program, never of a log
+// (unknown kinds do not decode).
 func Step(s State, in Input) (State, Output) {
 	before, lastStamp := s, s.Now
 	s.Now = max(s.Now, in.At)
@@ -33,8 +34,8 @@ func Step(s State, in Input) (State, Output) {
 	return s, Output{Effects: fx, Events: events}
 }
 
-// beginAttemptAhead begins the attempt under the allowance that the step has prepared after it ended a turn. The new turn
-// publishes its own events, after those of the old one.
+// beginAttemptAhead begins the attempt under the allowance that the step has prepared after it ended a turn. The new
+// turn publishes its own events, after those of the old one.
 func beginAttemptAhead(s State) (State, []Effect, []event.Event) {
 	before := s
 	s, fx := grantAhead(s)

@@ -97,8 +97,8 @@ func completedOutcome(s State) spec.Outcome {
 }
 
 // declaredFailure returns why the agent says that it has failed, or refuses, and the reason with which it ends; "": it
-// says neither. It says so by a call of declare_failure, or by a mark. Only an agent that was told of the marks, in its prompt or when it was asked about obstacles, says so by
-// them.
+// says neither. It says so by a call of declare_failure, or by a mark. Only an agent that was told of the marks, in
+// its prompt or when it was asked about obstacles, says so by them.
 func declaredFailure(s State) (why string, reason spec.Reason) {
 	if s.Declared.Reason != "" {
 		return s.Declared.Why, s.Declared.Reason

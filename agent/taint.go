@@ -9,10 +9,11 @@ import (
 	"github.com/troupe-run/troupe/internal/permission"
 )
 
-// An agent that has read text from outside is tainted: anybody may have written such a text, and a model may obey it. The mark follows from the log: the result of a tool that brings such text, a message or an answer of an agent that
-// is tainted, or the task itself. It stays until the agent ends, travels with all that the agent says to others, and binds
-// the calls that send data out (internal/permission/taint.go). It counts from the model's next reply on, because the reply
-// before it was made without the text.
+// An agent that has read text from outside is tainted: anybody may have written such a text, and a model may obey it.
+// The mark follows from the log: the result of a tool that brings such text, a message or an answer of an agent that
+// is tainted, or the task itself. It stays until the agent ends, travels with all that the agent says to others, and
+// binds the calls that send data out (internal/permission/taint.go). It counts from the model's next reply on,
+// because the reply before it was made without the text.
 
 // markTainted records the first text from outside that an agent reads.
 func markTainted(s State, t *spec.Taint) State {
@@ -66,7 +67,8 @@ func isCommand(t *spec.Task, tool string) bool {
 func permissionTool(s State, c Call) permission.Tool {
 	toolSpec := s.tools.specs[c.Name]
 	t := permission.Tool{Class: toolSpec.Class, Command: isCommand(&s.Task, c.Name)}
-	t.Data = permission.DataOf(toolSpec, t.Command, false) // whether its results are text from outside does not matter here
+	// whether its results are text from outside does not matter here
+	t.Data = permission.DataOf(toolSpec, t.Command, false)
 	if s.Task.Private || s.tools.private {
 		t.TaintReason = permission.DescribeTaint(s.Tainted)
 	}

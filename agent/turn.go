@@ -180,7 +180,8 @@ func handleGranted(s State, f Granted) (State, []Effect) {
 	return s, []Effect{newModelCall(s)}
 }
 
-// newModelCall returns the effect that begins the granted attempt, from the state alone: a later activation can begin it.
+// newModelCall returns the effect that begins the granted attempt, from the state alone: a
+// later activation can begin it.
 func newModelCall(s State) CallModel {
 	if s.Purpose == ForSummary {
 		return callSummary(s)
@@ -257,7 +258,8 @@ func handleReplied(s State, f Replied) (State, []Effect) {
 	if s.Cancel != nil {
 		return prependEffects(fx)(finishBeforeCalls(s, calls))
 	}
-	if f.Dropped > 0 && len(calls) == 0 && s.ClosingReason == "" { // its text is not an answer: the model wanted to continue
+	// the text of such a reply is not an answer: the model wanted to continue
+	if f.Dropped > 0 && len(calls) == 0 && s.ClosingReason == "" {
 		return prependEffects(fx)(rejectUseless(s, "Your reply had tool calls that are too long to be kept, so none of them ran."))
 	}
 	s = remarkDropped(s, f.Dropped)

@@ -15,8 +15,8 @@ type Subtree struct {
 // unlimitedAmount is the room of a subtree without a limit.
 var unlimitedAmount = Limit{}.Room(Amount{})
 
-// SetSubtree sets the limit of an agent and those below it, whose ids begin with the agent's and a hyphen. What they have
-// spent and hold stays: it counts against the limit.
+// SetSubtree sets the limit of an agent and those below it, whose ids begin with the agent's and a hyphen. What they
+// have spent and hold stays: it counts against the limit.
 func (p Pool) SetSubtree(who string, limit Limit, frozen bool) Pool {
 	if p.accounts == nil {
 		return p
@@ -90,8 +90,8 @@ func (p Pool) eachSubtree(who string, a Account, visit func(who string, t Subtre
 	}
 }
 
-// subtreeRoom is what the limits of the subtrees of an agent leave, and most what they would leave if no agent there held
-// anything.
+// subtreeRoom is what the limits of the subtrees of an agent leave, and most what they would leave if no
+// agent there held anything.
 func (p Pool) subtreeRoom(a Account) (room, most Amount) {
 	room, most = unlimitedAmount, unlimitedAmount
 	p.eachSubtree("", a, func(_ string, t Subtree) {
@@ -101,8 +101,8 @@ func (p Pool) subtreeRoom(a Account) (room, most Amount) {
 	return room, most
 }
 
-// ShortSubtree is the agent whose subtree limit leaves the least of a component, if it leaves no more than the run and the
-// agent's own limit do; "": another limit is short.
+// ShortSubtree is the agent whose subtree limit leaves the least of a component, if it leaves no more than the run
+// and the agent's own limit do; "": another limit is short.
 func (p Pool) ShortSubtree(who string, of Short) (tightest string) {
 	a := p.Account(who)
 	part := func(x Amount) int64 {

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 )
 
-// BacklogRequest adds a task to the backlog that the agents of a live run share, or drops one. Without a change it asks for the
-// tasks.
+// BacklogRequest adds a task to the backlog that the agents of a live run share, or drops one. Without a
+// change it asks for the tasks.
 type BacklogRequest struct {
 	RunID   string `json:"run_id"`
 	Request string `json:"request_id,omitempty"`

@@ -4,8 +4,8 @@ import "github.com/troupe-run/troupe/agent/spec"
 
 // BudgetRequest replaces a live run's limits: all of them, or with Patch those that are not
 // zero. With Freeze it replaces none, but the run grants only closing turns.
-// With Agent it changes those limits of tokens, money and tool calls of that agent and the agents below it together that
-// are not zero. Freeze then makes these agents wait at their next turn, until Unfreeze; the others go on.
+// With Agent it changes those limits of tokens, money and tool calls of that agent and the agents below it together
+// that are not zero. Freeze then makes these agents wait at their next turn, until Unfreeze; the others go on.
 type BudgetRequest struct {
 	RunID   string         `json:"run_id"`
 	Request string         `json:"request_id"`

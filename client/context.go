@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// ContextRequest changes the system prompt and the tools of an agent of a live run, from the agent's next request on. Without a
-// change it asks for them.
+// ContextRequest changes the system prompt and the tools of an agent of a live run, from the agent's next request on.
+// Without a change it asks for them.
 type ContextRequest struct {
 	RunID   string `json:"run_id"`
 	Request string `json:"request_id,omitempty"`

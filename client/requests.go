@@ -49,8 +49,8 @@ type RunRequest struct {
 	AskTools        []string `json:"ask_tools,omitempty"`       // rules for calls that a person decides about
 	PermissionMode  string   `json:"permission_mode,omitempty"` // default, acceptEdits, plan, dontAsk, bypassPermissions
 	Approvals       int      `json:"approvals,omitempty"`       // how many different people must approve a call that is asked about: 1 or 2; 0: what the settings say
-	// Taint says what holds for calls that send data out once an agent has read text from outside: ask, deny or off; "": what
-	// the settings say. TaintFiles: files of the directory are such text. Outside: the prompt is.
+	// Taint says what holds for calls that send data out once an agent has read text from outside: ask, deny or off; "":
+	// what the settings say. TaintFiles: files of the directory are such text. Outside: the prompt is.
 	Taint      string `json:"taint,omitempty"`
 	TaintFiles bool   `json:"taint_files,omitempty"`
 	Outside    bool   `json:"outside,omitempty"`
@@ -251,7 +251,8 @@ type AnswerRequest struct {
 	Query    string        `json:"query"`
 	Decision spec.Decision `json:"decision"`
 	Text     string        `json:"text,omitempty"`
-	// Digest is the SHA-256 of the call that the question was about, from the question; an answer to another call is refused.
+	// Digest is the SHA-256 of the call that the question was about, from the question; an
+	// answer to another call is refused.
 	Digest string `json:"digest,omitempty"`
 	// Always is "run": an approval counts for calls like this one, too, until the run ends.
 	Always string `json:"always,omitempty"`

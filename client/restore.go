@@ -18,8 +18,8 @@ type RestoreRequest struct {
 	RunID  string   `json:"run_id"` // of the run in the file
 	Upload string   `json:"upload"`
 	Parts  []string `json:"parts"` // of the file, in order
-	// Named holds the files that the run may use here, as for a new run: Dir, Agents and MCPConfig. It goes on in Dir, which
-	// may be another directory than that of the file. Other fields are ignored.
+	// Named holds the files that the run may use here, as for a new run: Dir, Agents and MCPConfig. It goes on in Dir,
+	// which may be another directory than that of the file. Other fields are ignored.
 	Named RunRequest `json:"named"`
 	// Answers are decisions about questions that are open in the file. RunID and Request of each are ignored.
 	Answers []AnswerRequest `json:"answers,omitempty"`
@@ -64,8 +64,8 @@ func Restore(ctx context.Context, c *Client, file []byte, r RestoreRequest) (don
 	return done, nil
 }
 
-// askRestore sends a request whose file is there. One that names a directory goes to the nodes of this machine, if there
-// are any.
+// askRestore sends a request whose file is there. One that names a directory goes to the nodes of this
+// machine, if there are any.
 func askRestore(ctx context.Context, c *Client, r RestoreRequest) (done Restored, err error) {
 	if r.Named.Dir != "" {
 		machine, _ := os.Hostname() // empty without one

@@ -27,7 +27,8 @@ type ScheduleInfo struct {
 	LastRun string `json:"last_run,omitempty"`
 	LastDue string `json:"last_due,omitempty"`
 	// Fired counts runs, MissedCount due times that began none, and Refused runs that the node refused, the newest
-	// because of Error. If a node cannot read the log of the schedule, Error says why, and List returns it with its ID alone.
+	// because of Error. If a node cannot read the log of the schedule, Error says why, and List
+	// returns it with its ID alone.
 	Fired       int    `json:"fired"`
 	MissedCount int    `json:"missed_count"`
 	Refused     int    `json:"refused"`

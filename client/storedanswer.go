@@ -14,9 +14,9 @@ import (
 // storedTimeout is how long the server may take to store an answer.
 const storedTimeout = 5 * time.Second
 
-// StoreAnswer leaves an answer on the server while no node is up: it returns once the server has stored it. The node that starts
-// next checks it like a direct one; if it refuses it, the event query.refused says why. An approval must have the Digest
-// of the call. A server that only one node uses stores none.
+// StoreAnswer leaves an answer on the server while no node is up: it returns once the server has stored it. The node
+// that starts next checks it like a direct one; if it refuses it, the event query.refused says why. An approval must
+// have the Digest of the call. A server that only one node uses stores none.
 func StoreAnswer(ctx context.Context, c *Client, r AnswerRequest) error {
 	r.Request = orNew(r.Request)
 	data, err := json.Marshal(r)

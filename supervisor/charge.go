@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-run/troupe/budget"
 )
 
-// Other programs report no cost. If the run states a charge, the pool holds it from the start of the member that calls the
-// program, and books it after the first call. Without a charge the cost of the run is unknown.
+// Other programs report no cost. If the run states a charge, the pool holds it from the start of the member that
+// calls the program, and books it after the first call. Without a charge the cost of the run is unknown.
 
 // chargeAccount is the account of the pool that holds the charge for a member.
 func chargeAccount(id spec.ID) string { return string(id) + "/charge" }

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// ContextSet changes the system prompt and the tools of a live agent, from its next request on. Layers that say so, and the
-// removal of tools, apply to the agents below it, too: to those that live, and to those that begin later.
+// ContextSet changes the system prompt and the tools of a live agent, from its next request on. Layers that say so,
+// and the removal of tools, apply to the agents below it, too: to those that live, and to those that begin later.
 type ContextSet struct {
 	Agent spec.ID `msgpack:"a,omitempty"` // "": the agent that has the conversation of the run
 	// Layers need no agent and no owner: they are Agent's, and By's if they name none.
@@ -27,8 +27,8 @@ type ContextSet struct {
 // Kind is the fact's word in logs.
 func (ContextSet) Kind() string { return "context_set" }
 
-// applyContext passes a change on to the agent and to those below it. A change that cannot be made is a warning: the client that
-// asked for it was answered when its request was in the log.
+// applyContext passes a change on to the agent and to those below it. A change that cannot be made is a warning: the
+// client that asked for it was answered when its request was in the log.
 func applyContext(s State, f ContextSet) (State, []Effect) {
 	m, why := contextTarget(s, f)
 	if why != "" {
@@ -47,7 +47,8 @@ func applyContext(s State, f ContextSet) (State, []Effect) {
 	return s, append([]Effect{Tell{To: m.ID, Fact: change}}, fx...)
 }
 
-// passContext passes a change on to the agents below a member. An agent whose layers would be too many keeps those that it has.
+// passContext passes a change on to the agents below a member. An agent whose layers would be too
+// many keeps those that it has.
 func passContext(s State, m Member, passed agent.ContextSet) (State, []Effect) {
 	if len(passed.Layers) == 0 && len(passed.RemoveTools) == 0 {
 		return s, nil

@@ -56,8 +56,8 @@ func beginRun(s State) (State, []Effect) {
 	return startMember(s, m, t, agent.Recalled{})
 }
 
-// tooLittle returns the outcome of a run whose limits do not cover even the closing turn of the root, and the limit that
-// is short; nil: none, because the price is unknown.
+// tooLittle returns the outcome of a run whose limits do not cover even the closing turn of the root, and the limit
+// that is short; nil: none, because the price is unknown.
 func tooLittle(limit budget.Limit, t spec.Task, request budget.AttemptRequest) (spec.Outcome, *event.BudgetShort) {
 	need := request.Price.Bound(request.Input, request.Closing)
 	o := spec.Outcome{Reason: spec.TokenBudget, Partial: true, Text: "nothing was found: the limit does not cover one model call"}
@@ -199,8 +199,8 @@ func whyNotDelegated(s State, parent Member, f agent.Delegate) string {
 	return ""
 }
 
-// newChild is a member that a delegation or a handoff begins. One that takes a conversation over stands where its caller
-// stood.
+// newChild is a member that a delegation or a handoff begins. One that takes a conversation over
+// stands where its caller stood.
 func newChild(o Opened, parent Member, def Definition, f agent.Delegate) Member {
 	m := Member{ID: f.Child, Parent: parent.ID, NodePool: o.PoolFor(def), Call: f.Call, Name: f.Name, Depth: parent.Depth + 1, Background: f.Background}
 	if f.HandsOff {
@@ -214,7 +214,8 @@ func newChild(o Opened, parent Member, def Definition, f agent.Delegate) Member 
 	return m
 }
 
-// childTask builds the task of a child within the rights, hooks, budget and time of its parent; why is set if it is refused.
+// childTask builds the task of a child within the rights, hooks, budget and time of its
+// parent; why is set if it is refused.
 func childTask(s State, m, parent Member, def Definition, f agent.Delegate) (t spec.Task, why string) {
 	t = s.Run.newTask(m, def, f.Goal)
 	if keepsUserNotes(t, parent) {
@@ -352,7 +353,8 @@ func handleReportLog(s State, from spec.ID, f agent.ReportLog) (State, []Effect)
 		s, more := giveUpDamaged(s, from, f.Damaged)
 		return s, append(fx, more...)
 	}
-	if f.Ended != nil { // its Finish is lost, or came before the supervisor knew of it: what it has used is what was settled
+	// its Finish is lost, or came before the supervisor knew the agent: its usage is the settled amount
+	if f.Ended != nil {
 		s, more := finishMember(s, from, agent.Finish{Outcome: *f.Ended, Node: f.Node, Turns: m.Turns, Calls: m.Calls, Usage: m.Usage,
 			ModelMS: m.ModelMS, ToolMS: m.ToolMS, WorkedMS: m.WorkedMS, Foreign: assumedForeignCalls(s, m)})
 		return s, append(fx, more...)

@@ -24,7 +24,8 @@ func handleReserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 	if s.Cancel != nil { //mutant:grants-during-cancel
 		return s, fx // its Canceled is on the way and answers it
 	}
-	if newest := s.Pool.Account(string(from)).Newest(); f.Reservation <= newest { // its log has lost its tail: an agent requests each reservation once
+	// its log has lost its tail: an agent requests each reservation once
+	if newest := s.Pool.Account(string(from)).Newest(); f.Reservation <= newest {
 		next, more := giveUpTruncated(s, from, f.Reservation, newest)
 		return next, append(fx, more...)
 	}

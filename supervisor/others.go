@@ -2,9 +2,10 @@ package supervisor
 
 import "github.com/troupe-run/troupe/budget"
 
-// OthersUse is what the other agents of a run had of its budget at a moment. It is only in the log of a run that was made of one agent
-// of another run (docs/dump.md), before messages whose answers depend on the budget. So its supervisor answers them as the
-// supervisor of the whole run did. The last one has what those agents have spent until then.
+// OthersUse is what the other agents of a run had of its budget at a moment. It is only in the log of a
+// run that was made of one agent of another run (docs/dump.md), before messages whose answers depend on
+// the budget. So its supervisor answers them as the supervisor of the whole run did. The last one has
+// what those agents have spent until then.
 type OthersUse struct {
 	Spent  budget.Amount `msgpack:"s,omitempty"`
 	Held   budget.Amount `msgpack:"h,omitempty"` // Ahead included

@@ -26,7 +26,8 @@ func (o Opened) permissionsOf(def Definition, parent []spec.Permissions) []spec.
 // userNotes is the memory of an agent whose notes are the user's: its prompt lists them.
 const userNotes = "user"
 
-// keepsUserNotes reports whether a child would bring notes of the user below an agent whose file anyone may have written.
+// keepsUserNotes reports whether a child would bring notes of the user below an agent whose
+// file anyone may have written.
 func keepsUserNotes(child spec.Task, parent Member) bool {
 	return child.Memory == userNotes && slices.ContainsFunc(parent.permissions, func(p spec.Permissions) bool { return p.NoUserNotes })
 }

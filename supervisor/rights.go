@@ -28,8 +28,8 @@ func (o Opened) grantTools(parent, deny []string, def Definition) (rights, denie
 	return rights, denied
 }
 
-// noteCutTools publishes which tools that the own list of a child names are not granted to it, and why: once for a parent's
-// definition and a child's.
+// noteCutTools publishes which tools that the own list of a child names are not granted to it, and why: once for a
+// parent's definition and a child's.
 func noteCutTools(s State, parent Member, def Definition, rights []string) State {
 	pair := parent.Name + "\x00" + def.Name
 	if slices.Contains(s.cutNoted, pair) {
@@ -127,9 +127,9 @@ func inheritHooks(own, bound []spec.Hook, elsewhere bool) []spec.Hook {
 	return own
 }
 
-// bindChild tightens the task of a child to the hooks of its parent that bind it and to the parent's remaining budget, whose
-// account is given. elsewhere: it works in another node pool. why says why the child is refused; it is empty if the child
-// is accepted.
+// bindChild tightens the task of a child to the hooks of its parent that bind it and to the parent's remaining
+// budget, whose account is given. elsewhere: it works in another node pool. why says why the child is refused; it is
+// empty if the child is accepted.
 func bindChild(t spec.Task, binding []spec.Hook, elsewhere bool, account budget.Account) (bound spec.Task, why string) {
 	t.LoopOptions.Hooks = inheritHooks(t.LoopOptions.Hooks, binding, elsewhere) //mutant:hooks-not-inherited
 	if why := tooManyHooks(t.LoopOptions.Hooks); why != "" && len(binding) > 0 {

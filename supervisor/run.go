@@ -200,8 +200,8 @@ type State struct {
 	cutNoted []string
 }
 
-// Models are the routes of the models that the run may call: its own, those of its definitions, the fallbacks, and those
-// that write summaries. A route may come twice.
+// Models are the routes of the models that the run may call: its own, those of its definitions, the fallbacks, and
+// those that write summaries. A route may come twice.
 func (o Opened) Models() []string {
 	routes := append([]string{o.Model.Name}, o.LoopOptions.Models()...)
 	for _, d := range o.Definitions {

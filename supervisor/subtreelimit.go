@@ -16,8 +16,8 @@ type SubtreeLimitSet struct {
 	Agent spec.ID `msgpack:"a"`
 	// Limit replaces those components of the limit that it names.
 	Limit budget.Limit `msgpack:"l,omitempty"`
-	// Frozen makes the agents of the subtree wait at their next turn, or lets them continue; nil: it stays as it is. They do
-	// not end.
+	// Frozen makes the agents of the subtree wait at their next turn, or lets them continue; nil: it stays
+	// as it is. They do not end.
 	Frozen *bool  `msgpack:"f,omitempty"`
 	By     string `msgpack:"b,omitempty"` // who sets it
 }
@@ -95,13 +95,14 @@ func subtreeBudget(t budget.Subtree) *event.SubtreeBudget {
 	return &event.SubtreeBudget{Limit: t.Limit, Used: t.Used.Minus(t.Held), Reserved: t.Held, Frozen: t.Frozen}
 }
 
-// isFrozen reports whether a member waits at its next turn because a subtree that it is in is frozen. A freeze of the whole
-// run ends all agents, those too.
+// isFrozen reports whether a member waits at its next turn because a subtree that it is in is frozen. A freeze of the
+// whole run ends all agents, those too.
 func isFrozen(s State, m Member) bool {
 	return !s.Frozen && s.Pool.FrozenBy(string(m.ID)) != "" //mutant:frozen-subtree-goes-on
 }
 
-// pauseRequest keeps the request of a member of a frozen subtree apart from those that wait for budget: the others go on.
+// pauseRequest keeps the request of a member of a frozen subtree apart from those that wait for
+// budget: the others go on.
 func pauseRequest(s State, m Member, f agent.Reserve) (State, []Effect) {
 	s.queue, m.queueKey = s.queue.remove(m.queueKey).pause(waitingRequest{member: m.ID, request: f})
 	return s.put(m), []Effect{Tell{To: m.ID, Fact: agent.BudgetFrozen{Reservation: f.Reservation}}}

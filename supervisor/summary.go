@@ -32,7 +32,8 @@ type Summary struct {
 	// Reason and Detail say how the run ended.
 	Reason spec.Reason `json:"reason,omitempty"`
 	Detail string      `json:"detail,omitempty"`
-	// Root is the definition of the root, of a run of a conversation, and HandedTo the agent that its root has handed off to.
+	// Root is the definition of the root, of a run of a conversation, and HandedTo the agent
+	// that its root has handed off to.
 	Root     string                    `json:"root,omitempty"`
 	HandedTo *event.ConversationHolder `json:"handed_to,omitempty"`
 	// Canceled and CanceledNow say that the supervisor has read a cancel of the run; CancelTargets is how
@@ -43,7 +44,8 @@ type Summary struct {
 	// Joined is how many agents the run ever had.
 	Joined int   `json:"joined,omitempty"`
 	Tally  Tally `json:"tally"`
-	// Spend may be old: what was spent since is less than a sixteenth of the limit, or was spent in the run's first seconds.
+	// Spend may be old: what was spent since is less than a sixteenth of the limit, or was spent
+	// in the run's first seconds.
 	Spend event.Spend `json:"spend"`
 	// Agents are those that have not ended, and those that a cancel has ended. AgentsCut says that
 	// some are left out.
@@ -106,8 +108,9 @@ type SummaryKey struct {
 	frozen        bool
 }
 
-// While a run works, its Summary is published anew whenever it has spent another part of its limit. So a list shows what
-// live runs have spent, to the sixteenth of their limits, and such a run costs at most spentSteps more writes of its row.
+// While a run works, its Summary is published anew whenever it has spent another part of its limit. So a
+// list shows what live runs have spent, to the sixteenth of their limits, and such a run costs at most
+// spentSteps more writes of its row.
 const (
 	spentSteps = 16
 	// spentAfterMS is how long a run works before its spend is published: most runs end earlier.

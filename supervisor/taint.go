@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// readsPrivateData reports whether a tool of the run reads private data: what one agent reads, it may tell another. Runs of
-// earlier releases do not say.
+// readsPrivateData reports whether a tool of the run reads private data: what one agent reads, it may tell another.
+// Runs of earlier releases do not say.
 func readsPrivateData(o Opened) bool {
 	if o.Permissions == nil || o.Permissions.Taint == "" {
 		return false

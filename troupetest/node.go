@@ -87,11 +87,11 @@ func (n *Node) start() {
 	n.Node, n.logs = started, logs
 }
 
-// CrashAt plans crashes for the next Run: when the logs of the run hold the given number of entries, the node is killed,
-// and another one starts on the same logs. Several numbers are several crashes; each is greater than the one before, and
-// the first is at least 1: the test fails otherwise, and no crash is planned. CrashAt kills the node and not the
-// process: the node appends nothing more, reads nothing of its own entries, and its tools are canceled. Run fails the
-// test if the run ends with fewer entries.
+// CrashAt plans crashes for the next Run: when the logs of the run hold the given number of entries, the node is
+// killed, and another one starts on the same logs. Several numbers are several crashes; each is greater than the one
+// before, and the first is at least 1: the test fails otherwise, and no crash is planned. CrashAt kills the node and
+// not the process: the node appends nothing more, reads nothing of its own entries, and its tools are canceled. Run
+// fails the test if the run ends with fewer entries.
 func (n *Node) CrashAt(entries ...int) {
 	n.t.Helper()
 	last := 0

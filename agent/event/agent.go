@@ -27,8 +27,8 @@ type AgentHandedOff struct {
 	Name string  `json:"name"` // of its definition
 }
 
-// AgentTainted is agent.tainted: the agent has read text from outside for the first time. From now on its calls that send
-// data out need an approval of their own (docs/taint.md).
+// AgentTainted is agent.tainted: the agent has read text from outside for the first time. From now on its calls that
+// send data out need an approval of their own (docs/taint.md).
 type AgentTainted struct {
 	spec.Taint
 }

@@ -2,9 +2,9 @@ package event
 
 import "github.com/troupe-run/troupe/agent/spec"
 
-// BacklogTask is a task of the backlog that the agents of a run share. It is backlog.posted, backlog.claimed, backlog.returned,
-// backlog.done and backlog.dropped: the task as the event leaves it, without the text of backlog.posted and the result of
-// backlog.done in the others.
+// BacklogTask is a task of the backlog that the agents of a run share. It is backlog.posted, backlog.claimed,
+// backlog.returned, backlog.done and backlog.dropped: the task as the event leaves it, without the text of
+// backlog.posted and the result of backlog.done in the others.
 type BacklogTask struct {
 	Task  string `json:"task"`
 	Title string `json:"title,omitempty"`

@@ -88,8 +88,8 @@ type RunRemoved struct {
 type ScheduleFired struct {
 	Schedule string `json:"schedule_id"`
 	RunID    string `json:"run_id"`
-	// Due is when the run was due, or when the message came that began it. Missed counts the earlier due times for which the
-	// run stands.
+	// Due is when the run was due, or when the message came that began it. Missed counts the earlier due
+	// times for which the run stands.
 	Due    string `json:"due"`
 	Missed int    `json:"missed,omitempty"`
 }

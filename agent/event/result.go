@@ -23,7 +23,8 @@ type Result struct {
 	DurationMS int64               `json:"duration_ms"`
 	CostUSD    float64             `json:"total_cost_usd"`
 	CostKnown  bool                `json:"cost_known"`
-	// CostEstimated: list prices of models behind a gateway, or charges for agents of other programs, are part of the cost.
+	// CostEstimated: list prices of models behind a gateway, or charges for agents of other
+	// programs, are part of the cost.
 	CostEstimated bool          `json:"cost_estimated,omitempty"`
 	ModelMS       int64         `json:"model_ms"` // time that models took, summed over the tree
 	ToolMS        int64         `json:"tool_ms"`  // time that tools took, summed over the tree

@@ -19,7 +19,8 @@ const (
 
 // Latest returns the part of a transcript with which a conversation continues: the messages that its summary replaces
 // are left out, but for one before which the summary stands, and then the oldest until the rest is within
-// the bounds. A history may then begin in the middle of a turn, which Mend repairs. left is how many messages were left out.
+// the bounds. A history may then begin in the middle of a turn, which Mend repairs. left is how
+// many messages were left out.
 func (p Transcript) Latest() (latest Transcript, left int) {
 	fold := 0 // messages of the result that the summary replaces
 	if p.Fold != nil && p.Fold.Upto > 0 && p.Fold.Upto <= len(p.Messages) {
@@ -38,7 +39,8 @@ func (p Transcript) Latest() (latest Transcript, left int) {
 		bytes -= BytesOf(p.Messages[tail])
 		tail++
 	}
-	for tail > left+fold && tail < len(p.Messages) && p.Messages[tail].Role == model.ToolRole { // results without their calls
+	// results without their calls
+	for tail > left+fold && tail < len(p.Messages) && p.Messages[tail].Role == model.ToolRole {
 		tail++
 	}
 	latest = p

@@ -49,7 +49,8 @@ type Summary struct {
 const (
 	MessagesMax = 4096
 	BytesMax    = 8 << 20
-	// PartBytesMax is the most bytes of one part, and of what is handed to a child: it must fit an entry, and as JSON a request.
+	// PartBytesMax is the most bytes of one part, and of what is handed to a child: it must fit an
+	// entry, and as JSON a request.
 	PartBytesMax = 128 << 10
 	// PartsMax is how many parts a history may take: an agent accepts a
 	// bounded number of commands in its life.

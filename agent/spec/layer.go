@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Layer is a named part of a system prompt. The parts of a prompt are sent in the order of their priorities: what the agent's
-// definition says has 10, the date and the directory have 100.
+// Layer is a named part of a system prompt. The parts of a prompt are sent in the order of their priorities: what the
+// agent's definition says has 10, the date and the directory have 100.
 //
-// A layer without text removes the agent's own layer of its name. A layer takes the place of an earlier one of its name:
-// of a layer of an agent above, which this agent inherits, and of a part of the agent's definition.
+// A layer without text removes the agent's own layer of its name. A layer takes the place of an earlier one of its
+// name: of a layer of an agent above, which this agent inherits, and of a part of the agent's definition.
 type Layer struct {
 	Name     string `msgpack:"n" json:"name"`
 	Text     string `msgpack:"t,omitempty" json:"text"`
@@ -27,8 +27,8 @@ type Layer struct {
 	Merge bool `msgpack:"m,omitempty" json:"merge,omitempty"`
 }
 
-// The layers that an agent's definition makes, with their priorities. Text that stays the same comes first, so that providers
-// can cache it.
+// The layers that an agent's definition makes, with their priorities. Text that stays the same comes first, so
+// that providers can cache it.
 const (
 	systemLayer  = "system"  // Task.System
 	contextLayer = "context" // LoopOptions.Dynamic: the date, the directory
@@ -70,8 +70,8 @@ func isForbiddenInName(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
 }
 
-// WithLayers returns layers in which each of the changes takes the place of the layer of its name and agent. A change without
-// text removes that layer.
+// WithLayers returns layers in which each of the changes takes the place of the layer of its name and agent. A change
+// without text removes that layer.
 func WithLayers(layers, changes []Layer) []Layer {
 	layers = slices.Clone(layers)
 	for _, c := range changes {
@@ -101,7 +101,8 @@ func CheckLayers(layers []Layer) error {
 	return nil
 }
 
-// SystemPrompt composes the system prompt of an agent: the part that stays the same, and the part after it, from priority 100 on.
+// SystemPrompt composes the system prompt of an agent: the part that stays the same, and the part after
+// it, from priority 100 on.
 func (t Task) SystemPrompt() (stable, volatile string) {
 	if len(t.Layers) == 0 {
 		return t.System, t.LoopOptions.Dynamic
@@ -117,8 +118,9 @@ func (t Task) SystemPrompt() (stable, volatile string) {
 	return strings.Join(before, "\n\n"), strings.Join(after, "\n\n")
 }
 
-// PromptLayers returns the layers that the agent's system prompt consists of, in their order. The layers of agents above come
-// before the agent's definition, and those that were set for the agent come after it: of a name, the last one counts.
+// PromptLayers returns the layers that the agent's system prompt consists of, in their order. The layers of
+// agents above come before the agent's definition, and those that were set for the agent come after it: of a
+// name, the last one counts.
 func (t Task) PromptLayers() []Layer {
 	depth := func(l Layer) int { return len(l.Agent.Above()) }
 	layers := slices.Clone(t.Layers)

@@ -34,8 +34,8 @@ type Permissions struct {
 	UserEnv bool `msgpack:"u,omitempty" json:"user_env,omitempty"`
 	// Approvals is how many different people must approve a call that is asked about, 1 or 2; 0: one.
 	Approvals int `msgpack:"v,omitempty" json:"approvals,omitempty"`
-	// Taint says what holds for calls that send data out, once the agent has read text from outside: off, ask or deny. "": as
-	// off, and what the agent reads is not noted, as in runs of earlier releases.
+	// Taint says what holds for calls that send data out, once the agent has read text from outside: off, ask or deny.
+	// "": as off, and what the agent reads is not noted, as in runs of earlier releases.
 	Taint string `msgpack:"t,omitempty" json:"taint,omitempty"`
 	// TaintFiles: files of the directory, and what commands print, are text from outside.
 	TaintFiles bool `msgpack:"tf,omitempty" json:"taint_files,omitempty"`
@@ -49,7 +49,8 @@ type PermissionRule struct {
 	Confined bool `json:"confined,omitempty"`
 	// Approvals is how many different people have added the rule while the run worked; 0: one.
 	Approvals int `json:"approvals,omitempty"`
-	// AllowsTainted: a rule that allows also holds for calls that send data out, once the agent has read text from outside.
+	// AllowsTainted: a rule that allows also holds for calls that send data out, once the agent
+	// has read text from outside.
 	AllowsTainted bool `json:"tainted,omitempty"`
 }
 

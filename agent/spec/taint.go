@@ -12,8 +12,8 @@ type Taint struct {
 	Call   string `msgpack:"c,omitempty" json:"call,omitempty"`
 }
 
-// Values of Permissions.Taint: what holds for calls that send data out, once an agent has read text from outside. Runs of earlier
-// releases state none, and record no Taint.
+// Values of Permissions.Taint: what holds for calls that send data out, once an agent has read text from outside.
+// Runs of earlier releases state none, and record no Taint.
 const (
 	TaintOff  = "off"
 	TaintAsk  = "ask"

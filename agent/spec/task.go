@@ -76,8 +76,8 @@ type Task struct {
 	Foreign []string `msgpack:"fo,omitempty"`
 	// ForeignMembers are those of its delegates that represent an agent of another program.
 	ForeignMembers []string `msgpack:"fm,omitempty"`
-	// ChargeNano is what the supervisor books for the work of the agents in Foreign, in billionths of a US dollar; 0: nothing,
-	// so that their cost is unknown.
+	// ChargeNano is what the supervisor books for the work of the agents in Foreign, in billionths of a US dollar; 0:
+	// nothing, so that their cost is unknown.
 	ChargeNano int64 `msgpack:"ch,omitempty"`
 	// PolicyFacts: the agent reports to its supervisor what the rules of a policy need to know.
 	PolicyFacts bool `msgpack:"pf,omitempty"`

@@ -162,7 +162,8 @@ func (c *Call) endCall(e client.Event, d event.ToolCall) {
 func (b *builder) finish() Report {
 	r := b.report
 	r.Totals = noSteps()
-	unpriced := b.unpriced && !slices.ContainsFunc(r.Steps, (*Step).hasUnknownCall) // such a call alone makes the cost of a run unknown
+	// such a call alone makes the cost of a run unknown
+	unpriced := b.unpriced && !slices.ContainsFunc(r.Steps, (*Step).hasUnknownCall)
 	r.Agents = append([]Agent{}, b.report.Agents...)
 	for i := range r.Agents {
 		r.Agents[i].Totals = noSteps()

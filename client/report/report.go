@@ -27,7 +27,8 @@ type Report struct {
 	EndedAt    string      `json:"ended_at,omitempty"`
 	DurationMS int64       `json:"duration_ms"` // until the newest event, of a run that has not ended
 	Totals
-	// CostEstimated: list prices of models behind a gateway, or charges for agents of other programs, are part of the costs.
+	// CostEstimated: list prices of models behind a gateway, or charges for agents of other
+	// programs, are part of the costs.
 	CostEstimated bool    `json:"cost_estimated,omitempty"`
 	Agents        []Agent `json:"agents"`
 	Steps         []*Step `json:"steps"` // in the order in which they began

@@ -66,7 +66,8 @@ func (a Agent) Validate() error {
 	case a.TokenHeader != "" && (!headerForm.MatchString(a.TokenHeader) || ownHeaders.MatchString(a.TokenHeader)):
 		return fail("token_header %.80q is no header that can carry a token; write one such as X-API-Key", a.TokenHeader)
 	}
-	for _, at := range [][2]string{{"url", a.URL}, {"endpoint", a.Endpoint}} { // in order: of two that are wrong, the first one is named
+	// in order: of two that are wrong, the first one is named
+	for _, at := range [][2]string{{"url", a.URL}, {"endpoint", a.Endpoint}} {
 		key, text := at[0], at[1]
 		if text == "" {
 			continue

@@ -1,5 +1,6 @@
-// Package a2aserver offers the agents of a node by the Agent2Agent protocol (A2A) 1.0, over its binding for JSON-RPC: a card for
-// each agent, and tasks, which are runs. It keeps nothing: the task of an id is the run of that id, so any node of a cluster answers.
+// Package a2aserver offers the agents of a node by the Agent2Agent protocol (A2A) 1.0, over its binding for JSON-RPC:
+// a card for each agent, and tasks, which are runs. It keeps nothing: the task of an id is the run of that id, so any
+// node of a cluster answers.
 package a2aserver
 
 import (

@@ -92,7 +92,8 @@ func (x *exchange) newRun(r *http.Request, raw json.RawMessage) (sendParams, cli
 	return p, run, nil
 }
 
-// send answers SendMessage: at once, or when the run has ended or waits for a person. A client that goes away changes nothing.
+// send answers SendMessage: at once, or when the run has ended or waits for a person. A client that
+// goes away changes nothing.
 func (x *exchange) send(r *http.Request, raw json.RawMessage) error {
 	p, run, err := x.newRun(r, raw)
 	if err != nil {
@@ -239,7 +240,8 @@ func stateOf(info client.RunInfo) (state, words string) {
 	return stateFailed, words
 }
 
-// questionOf is what a run asks a person, and how that person answers. No message to the task does: it may come from a model.
+// questionOf is what a run asks a person, and how that person answers. No message to the task does:
+// it may come from a model.
 func questionOf(info client.RunInfo) string {
 	var agents []event.AgentResult
 	if info.Result != nil {

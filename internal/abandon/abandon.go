@@ -16,8 +16,8 @@ const Grace = client.CancelWaitDefault
 // timeout bounds a cancel: the grace, and two requests.
 const timeout = Grace + 60*time.Second
 
-// Run cancels a run as the first Ctrl-C in a terminal does: at the next safe boundary of each agent, and at once after the
-// grace. It goes on when ctx ends.
+// Run cancels a run as the first Ctrl-C in a terminal does: at the next safe boundary of each agent, and at once
+// after the grace. It goes on when ctx ends.
 func Run(ctx context.Context, c *client.Client, run, why string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

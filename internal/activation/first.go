@@ -14,9 +14,12 @@ import (
 // overtake the task: see checkFirst. A fork puts another model and its
 // mark before the task.
 var (
-	taskKinds    = []string{agent.Submitted{}.Kind(), agent.Recalled{}.Kind(), agent.Canceled{}.Kind()}                                                   // from the supervisor
-	historyKinds = []string{agent.Recalled{}.Kind(), agent.Canceled{}.Kind(), agent.Steered{}.Kind(), agent.ModelSet{}.Kind(), agent.ContextSet{}.Kind()} // from a client, to an agent
-	runKinds     = []string{supervisor.Opened{}.Kind(), agent.Canceled{}.Kind()}                                                                          // from a client, to a supervisor
+	// from the supervisor
+	taskKinds = []string{agent.Submitted{}.Kind(), agent.Recalled{}.Kind(), agent.Canceled{}.Kind()}
+	// from a client, to an agent
+	historyKinds = []string{agent.Recalled{}.Kind(), agent.Canceled{}.Kind(), agent.Steered{}.Kind(), agent.ModelSet{}.Kind(), agent.ContextSet{}.Kind()}
+	// from a client, to a supervisor
+	runKinds = []string{supervisor.Opened{}.Kind(), agent.Canceled{}.Kind()}
 )
 
 // checkFirst reports an entry that cannot be the first of its log, or the first from the
@@ -58,7 +61,8 @@ func (l *LogReader) checkHead(e mailbox.Entry) error {
 	return fmt.Errorf("%w: %s begins with %q of %q, so its first entries are lost", ErrDamaged, l.Addr, kind, e.From)
 }
 
-// isFirstMark reports whether an entry is the mark that a fork puts before the task. Any other mark has a task before it.
+// isFirstMark reports whether an entry is the mark that a fork puts before the task. Any
+// other mark has a task before it.
 func isFirstMark(e mailbox.Entry) bool {
 	var f agent.Forked
 	return len(e.Items) > 0 && e.Items[0].Kind == f.Kind() && mailbox.Unmarshal(e.Items[0].Body, &f) == nil && f.First

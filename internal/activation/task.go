@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// TaskOf reads the task of an agent from its log, if the log holds one, with the model that a fork has set, and with the tools
-// that were added and removed since.
+// TaskOf reads the task of an agent from its log, if the log holds one, with the model that a fork has set, and with
+// the tools that were added and removed since.
 func TaskOf(at mailbox.Address, log []mailbox.Message) (t spec.Task, ok bool) {
 	if at.Agent() == mailbox.Super {
 		return t, false

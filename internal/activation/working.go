@@ -151,9 +151,9 @@ func dropAborted(s *stepContext, effects []any) []any {
 }
 
 // extendFirstMessageWait gives a member whose time for its first message is over more time, if it may:
-// it arms the timer again, and reports whether it did. It does so while a node of its pool is alive, and for one more period after
-// that node was last seen, because another node may be about to replace it. The machine
-// learns of the timer only after that; a new activation begins the wait anew.
+// it arms the timer again, and reports whether it did. It does so while a node of its pool is alive, and for one more
+// period after that node was last seen, because another node may be about to replace it. The machine learns of the
+// timer only after that; a new activation begins the wait anew.
 func extendFirstMessageWait(s *stepContext, f TimerFired) bool {
 	pool, unseen := s.UnseenPool(f.Timer)
 	if !unseen || !f.Served && !s.awaited[f.Timer] {

@@ -50,7 +50,8 @@ var (
 	errNotAsked   = errors.New("this node no longer holds this question: it was restarted, or 256 newer ones were asked; what the agent did is unknown")
 )
 
-// Question says that an agent has asked a question, and waits for the answer to it. A call with its ID brings the answer.
+// Question says that an agent has asked a question, and waits for the answer to it. A call
+// with its ID brings the answer.
 type Question struct{ ID, Text string }
 
 func (q *Question) Error() string { return "the agent asks: " + quoteWords(q.Text) }
@@ -93,9 +94,9 @@ type foreignStream struct {
 	answer foreignAnswer
 }
 
-// Call gives a task to an agent of another program, and returns its answer. With an error the text is what had arrived until
-// then; a *Question is an error after which the agent waits. The end of ctx ends the wait at once: the protocol has no signal
-// that would stop the agent.
+// Call gives a task to an agent of another program, and returns its answer. With an error the text is what had
+// arrived until then; a *Question is an error after which the agent waits. The end of ctx ends the wait at once: the
+// protocol has no signal that would stop the agent.
 func (c *Caller) Call(ctx context.Context, r CallRequest) (text string, err error) {
 	s, err := c.begin(ctx, r)
 	if err == nil {
@@ -203,19 +204,20 @@ func (c *Caller) collect(ctx context.Context, s *foreignStream) error {
 	return nil
 }
 
-// mayPromptAt reports whether a task may go to a subject that discovery names: a subject of another program, and no inbox.
+// mayPromptAt reports whether a task may go to a subject that discovery names: a subject of
+// another program, and no inbox.
 func (c *Caller) mayPromptAt(subject string) bool {
 	return c.isForeignSubject(subject) && !strings.HasPrefix(subject, nats.InboxPrefix) && !hasVerb(subject, names.AgentStatus, names.AgentHeartbeat)
 }
 
-// mayAnswerAt reports whether an answer may go to a subject that a question names. It may be an inbox, but no endpoint of an
-// agent: that agent would take the answer for a prompt of ours.
+// mayAnswerAt reports whether an answer may go to a subject that a question names. It may be an inbox, but no
+// endpoint of an agent: that agent would take the answer for a prompt of ours.
 func (c *Caller) mayAnswerAt(subject string) bool {
 	return c.isForeignSubject(subject) && !hasVerb(subject, names.AgentPrompt, names.AgentStatus, names.AgentHeartbeat)
 }
 
-// isForeignSubject reports whether a subject that another program names belongs neither to this system nor to the server, whose
-// own subjects begin with $ and _.
+// isForeignSubject reports whether a subject that another program names belongs neither to this system nor to the
+// server, whose own subjects begin with $ and _.
 func (c *Caller) isForeignSubject(subject string) bool {
 	first, _, _ := strings.Cut(subject, ".")
 	ours := first == c.names.Prefix() || strings.HasPrefix(subject, "$")

@@ -104,8 +104,8 @@ func (c *Caller) readInfo(name string, data []byte) (a foundAgent, err error) {
 	return a, errNobody
 }
 
-// isAt reports whether an agent that takes prompts at a subject has the name: by the tokens of the subject, if it is of the
-// default form, and else by its metadata. The first token may also be the full name of the harness.
+// isAt reports whether an agent that takes prompts at a subject has the name: by the tokens of the subject, if it is
+// of the default form, and else by its metadata. The first token may also be the full name of the harness.
 func (a foundAgent) isAt(subject string) bool {
 	want := strings.Split(a.name, "/")
 	tokens := strings.Split(subject, ".")
@@ -116,7 +116,8 @@ func (a foundAgent) isAt(subject string) bool {
 	return (want[0] == harness || want[0] == a.agent) && want[1] == owner && want[2] == name
 }
 
-// isCompatible reports whether an agent of a version of the protocol can be called: those before 0.3 have other subjects.
+// isCompatible reports whether an agent of a version of the protocol can be called: those
+// before 0.3 have other subjects.
 func isCompatible(version string) bool {
 	major, rest, ok := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")

@@ -38,7 +38,8 @@ func badEnvelope(hint, format string, args ...any) error {
 	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// decodeEnvelope reads an envelope: JSON if it begins with a brace, plain text otherwise. Unknown fields have no effect.
+// decodeEnvelope reads an envelope: JSON if it begins with a brace, plain text otherwise.
+// Unknown fields have no effect.
 func decodeEnvelope(data []byte) (e envelope, err error) {
 	const hint = `send text, or {"prompt": "text"}`
 	switch rest := bytes.TrimLeft(data, "\t\n\r "); {

@@ -1,6 +1,6 @@
-// Package agentprotocol exports the agents of a node by the Synadia Agent Protocol for NATS 0.3 (docs/agentprotocol.md):
-// each agent is a micro service that programs of others discover and prompt. A prompt becomes a run, by the same requests
-// that every client of a node sends.
+// Package agentprotocol exports the agents of a node by the Synadia Agent Protocol for NATS 0.3
+// (docs/agentprotocol.md): each agent is a micro service that programs of others discover and prompt. A prompt
+// becomes a run, by the same requests that every client of a node sends.
 package agentprotocol
 
 import (

@@ -24,8 +24,8 @@ const (
 	lookAgainAfter = 10 * time.Second
 	// callerName is who started a run, as its log has it, unless the prompt says otherwise.
 	callerName = "agent protocol"
-	// noForeignCalls keeps a run that another program has started from calling agents of other programs. Such a call may lead
-	// back here: agents that call each other would start runs without end, each with a budget of its own.
+	// noForeignCalls keeps a run that another program has started from calling agents of other programs. Such a call may
+	// lead back here: agents that call each other would start runs without end, each with a budget of its own.
 	noForeignCalls = "delegate(*/*)"
 )
 
@@ -156,8 +156,8 @@ func problemOf(err error) *problem {
 	return &p
 }
 
-// start uploads the attachments and starts the run, as the verbs attach and run do. The request is not given up with the
-// prompt: a run that was accepted must be known.
+// start uploads the attachments and starts the run, as the verbs attach and run do. The request is not given up with
+// the prompt: a run that was accepted must be known.
 func (p *promptRun) start(e envelope, agent, trace string) (a client.RunAccepted, err error) {
 	c, r := p.host.cfg.Client, e.Run
 	r.RunID, r.Prompt, r.Agent = p.id, e.Prompt, agent

@@ -90,8 +90,8 @@ func (q question) decide(text string) (d spec.Decision, reason string, err error
 	return "", "", errNoDecision
 }
 
-// putQuestions asks the caller the open questions of the run that were not put yet. They come from the request questions:
-// a result does not say which call a question is about.
+// putQuestions asks the caller the open questions of the run that were not put yet. They come from the request
+// questions: a result does not say which call a question is about.
 func (p *promptRun) putQuestions() (found bool, err error) {
 	list, err := p.host.cfg.Client.Questions(p.ctx)
 	for _, q := range list {

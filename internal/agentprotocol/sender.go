@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-run/troupe/client"
 )
 
-// Signed senders, section 13 of the protocol: the header of a prompt names its sender, and a signature shows that the sender
-// holds the seed of that user.
+// Signed senders, section 13 of the protocol: the header of a prompt names its sender, and a signature shows that the
+// sender holds the seed of that user.
 
 // SenderTrust is what an exported agent wants of the senders of prompts.
 type SenderTrust string
@@ -70,8 +70,8 @@ var (
 	signingTimeForm = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)$`)
 )
 
-// isAgentID reports whether an account and a user name an agent: the user by its public key, the account by its public key or,
-// on a server without operators, by its name.
+// isAgentID reports whether an account and a user name an agent: the user by its public key, the account by its
+// public key or, on a server without operators, by its name.
 func isAgentID(account, user string) bool {
 	if !nkeys.IsValidPublicUserKey(user) || !accountNameForm.MatchString(account) {
 		return false
@@ -97,7 +97,8 @@ type senderCheck struct {
 	seen map[string]time.Time // by user and nonce, until when
 }
 
-// classify reads the header of a prompt that came at a subject. id names the sender, and failed is set if the prompt must be refused.
+// classify reads the header of a prompt that came at a subject. id names the sender, and failed is set if
+// the prompt must be refused.
 func (c *senderCheck) classify(header, subject string, payload []byte, now time.Time) (id string, class trustClass, failed *problem) {
 	if header == "" {
 		return "", senderAbsent, nil

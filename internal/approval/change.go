@@ -22,7 +22,8 @@ const (
 	contextLines    = 3
 )
 
-// Difference is the difference of two texts of a file in the unified form; "": there is none. Characters that a terminal acts on are made visible.
+// Difference is the difference of two texts of a file in the unified form; "": there is none. Characters that a
+// terminal acts on are made visible.
 func Difference(name string, before, after *string) string {
 	shown := permission.VisibleLine(name)
 	from, to := shown, shown

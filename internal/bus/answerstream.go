@@ -27,9 +27,9 @@ const (
 	answersPending = 64
 )
 
-// The server sends no acknowledgement for what is stored here: the message names the subject of its acknowledgement, so a
-// client could have the server write into a log, a lease or the index. It republishes the headers of what it has stored
-// instead, on a subject to which only it can publish.
+// The server sends no acknowledgement for what is stored here: the message names the subject of its acknowledgement,
+// so a client could have the server write into a log, a lease or the index. It republishes the headers of what it has
+// stored instead, on a subject to which only it can publish.
 func answerStream(n names.Names, replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:                 n.AnswerStream(),
@@ -80,8 +80,8 @@ func ConnectAnswers(ctx context.Context, nc *nats.Conn, n names.Names, replicas 
 // ErrAnswerStream says that the stream of answers has other settings than troupe makes.
 var ErrAnswerStream = errors.New("bus: the stream of answers has unsafe settings")
 
-// ReadAnswers returns the one consumer with which all nodes read the answers: each goes to one node, and once more if that
-// node does not say that it has read it. The stream is made if it is missing.
+// ReadAnswers returns the one consumer with which all nodes read the answers: each goes to one node, and once more if
+// that node does not say that it has read it. The stream is made if it is missing.
 func ReadAnswers(ctx context.Context, nc *nats.Conn, n names.Names) (jetstream.Consumer, error) {
 	s, err := ConnectAnswers(ctx, nc, n, 0)
 	if err != nil {

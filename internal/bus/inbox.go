@@ -23,7 +23,8 @@ func CheckAck(ack *jetstream.PubAck, stream string, after uint64) error {
 	return nil
 }
 
-// AgentHeader is the header of a request that the program of an agent has sent. The front of an embedded server sets it.
+// AgentHeader is the header of a request that the program of an agent has sent. The front of
+// an embedded server sets it.
 const AgentHeader = "Troupe-Agent-Program"
 
 // AgentRefused is why a node refuses a decision that the program of an agent has sent.

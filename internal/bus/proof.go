@@ -175,7 +175,8 @@ func (c *ProofConfig) checkVersions(s streamFacts) Finding {
 		}
 	}
 	at := c.Conn.ConnectedServerName()
-	if why := versionProblem(s.facts[at].Version); why != "" && !slices.Contains(s.peers, at) { // it relays what the others store
+	// a server that is not a peer relays what the peers store
+	if why := versionProblem(s.facts[at].Version); why != "" && !slices.Contains(s.peers, at) {
 		old = append(old, at+": "+why)
 	}
 	switch {

@@ -34,9 +34,9 @@ var (
 )
 
 // MakeTriggers makes the stream in which the messages of triggers wait, if it is missing. A message stays until every
-// schedule of its subject has taken it, and is not stored if there is none. The stream acknowledges nothing: a message names
-// the subject of its acknowledgement, and the server publishes there without the rights of the client, also in a log. A
-// stream that acknowledges is changed.
+// schedule of its subject has taken it, and is not stored if there is none. The stream acknowledges nothing: a
+// message names the subject of its acknowledgement, and the server publishes there without the rights of the client,
+// also in a log. A stream that acknowledges is changed.
 func MakeTriggers(ctx context.Context, nc *nats.Conn, n names.Names, replicas int) error {
 	js, err := jetstream.New(nc)
 	if err != nil {

@@ -49,7 +49,8 @@ func widthOfHelp(terminal *os.File) int {
 	return min(max(columns, helpWidthMin), helpWidthMax)
 }
 
-// fillParagraphs fills the paragraphs of a text that has a line wider than width anew. Lines that begin with a space stay.
+// fillParagraphs fills the paragraphs of a text that has a line wider than width anew. Lines
+// that begin with a space stay.
 func fillParagraphs(text string, width int) string {
 	lines := strings.Split(text, "\n")
 	if !slices.ContainsFunc(lines, func(l string) bool { return term.Width(l) > width }) {

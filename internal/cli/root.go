@@ -51,7 +51,8 @@ Without a NATS server and without a key, "troupe run" starts both in process.`,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 		PersistentPreRunE: a.prepareCommand,
 	}
-	root.Version = strings.TrimPrefix(doctor.VersionText(), root.Name()+" ") // a template of our own would link text/template: 6 MB
+	// a template of our own would link text/template: 6 MB
+	root.Version = strings.TrimPrefix(doctor.VersionText(), root.Name()+" ")
 	root.SetOut(a.console.Out)
 	root.SetErr(a.console.Err)
 	a.addGlobalFlags(root.PersistentFlags())
@@ -162,7 +163,8 @@ func (a *app) prepareCommand(c *cobra.Command, _ []string) error {
 		return exit.UsageError("--color auto decides by the terminal", "--color is auto, always or never, not %q", a.console.Color)
 	}
 	a.console.Style.On = on
-	a.console.ErrStyle.On, _ = term.UseColor(a.console.Color, term.IsTTY(a.console.Err), a.console.Getenv) // the same word again
+	// the same word again
+	a.console.ErrStyle.On, _ = term.UseColor(a.console.Color, term.IsTTY(a.console.Err), a.console.Getenv)
 	a.sessions.Conn.RememberGiven()
 	a.sessions.Conn.Options = a.sessions.Conn.FromEnv(a.console.Getenv)
 	return nil

@@ -122,8 +122,8 @@ func (o unfinishedFinder) newShardTakeover() *shardTakeover {
 		holds: func(slot int) bool { _, ok := o.keeper.Load().Holds(slot); return ok }}
 }
 
-// takeOverShard wakes or queues the actors of unfinished runs in one shard and records passivated ones (newWaker). If it
-// finds runs that the index lacked, it has all shards taken over again.
+// takeOverShard wakes or queues the actors of unfinished runs in one shard and records passivated ones (newWaker). If
+// it finds runs that the index lacked, it has all shards taken over again.
 func (o unfinishedFinder) takeOverShard(ctx context.Context, slot int) error {
 	s := o.keeper.Load().ShardAt(slot)
 	list, err := o.reading.index.readShared(ctx, o.cfg.Runs.List)

@@ -6,8 +6,9 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// wokenLogs are the logs whose actors sweeps have woken, as they were then. An actor that wrote nothing since has nothing
-// to do, such as an agent that was steered after its end, or it cannot start: it is woken again after 1, 2, 4, … sweeps.
+// wokenLogs are the logs whose actors sweeps have woken, as they were then. An actor that wrote nothing
+// since has nothing to do, such as an agent that was steered after its end, or it cannot start: it is
+// woken again after 1, 2, 4, … sweeps.
 type wokenLogs struct {
 	last, seen map[mailbox.Address]wokenLog
 }

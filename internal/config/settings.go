@@ -197,8 +197,8 @@ func (p SettingSources) addFiles(all map[string]Setting) error {
 	return nil
 }
 
-// DirectorySentence begins each sentence of the file of a directory: that may come from anyone, so an agent must be able to
-// tell it from what its user says.
+// DirectorySentence begins each sentence of the file of a directory: that may come from anyone, so an agent must be
+// able to tell it from what its user says.
 const DirectorySentence = "(" + FileName + " of the directory) "
 
 // addSentences adds the sentences of a file: they add up, so the file of a directory removes none of the user's.

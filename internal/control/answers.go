@@ -74,8 +74,8 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 	return done, err
 }
 
-// An agent publishes its question before the log of the run has it. So an answer to a question that is not there is tried
-// again for questionLag, every questionPause, while the run is live.
+// An agent publishes its question before the log of the run has it. So an answer to a question that is not there is
+// tried again for questionLag, every questionPause, while the run is live.
 const (
 	questionLag   = time.Second
 	questionPause = 20 * time.Millisecond

@@ -58,8 +58,8 @@ func changeBacklog(ctx context.Context, c *commander, r client.BacklogRequest) (
 	return readBacklog(ctx, c, r)
 }
 
-// readBacklog returns the tasks of a run as its log has them. A request that was to add a task has added it, unless what came
-// before it in the log has changed what is possible.
+// readBacklog returns the tasks of a run as its log has them. A request that was to add a task has added it, unless
+// what came before it in the log has changed what is possible.
 func readBacklog(ctx context.Context, c *commander, r client.BacklogRequest) (any, error) {
 	full, err := replaySupervisorLog(ctx, c.cfg.Post, r.RunID)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// toolFinder returns tools that agents of a run do not have yet, with their versions on this node. It refuses those that no new run
-// could have here.
+// toolFinder returns tools that agents of a run do not have yet, with their versions on this node. It refuses those
+// that no new run could have here.
 type toolFinder func(o supervisor.Opened, names []string) (tools []model.ToolSpec, versions map[string]string, err error)
 
 // contextByMax bounds the name of who changes a context, in bytes.
@@ -31,7 +31,8 @@ const (
 
 const contextHint = "`troupe context RUN` shows the layers and tools; see docs/context.md"
 
-// changeContext serves the verb context: it changes the context of an agent, or returns it if the request changes nothing.
+// changeContext serves the verb context: it changes the context of an agent, or returns it if
+// the request changes nothing.
 func (c *commander) changeContext(ctx context.Context, r client.ContextRequest) (any, error) {
 	if r.Agent != "" {
 		if err := names.CheckToken(r.Agent); err != nil {
@@ -82,8 +83,8 @@ func (c *commander) changeContext(ctx context.Context, r client.ContextRequest) 
 	return c.appendContext(ctx, l, r.Request, full.state, f)
 }
 
-// appendContext appends a change. Layers of the agent alone go into its own log, so that they are in order with steering and answers
-// of the same client. The rest is the supervisor's to decide about and to pass on.
+// appendContext appends a change. Layers of the agent alone go into its own log, so that they are in order with
+// steering and answers of the same client. The rest is the supervisor's to decide about and to pass on.
 func (c *commander) appendContext(ctx context.Context, l runView, request string, s supervisor.State, f supervisor.ContextSet) (any, error) {
 	m, _ := s.Member(cmp.Or(f.Agent, spec.Root))
 	if f.Agent == "" {
@@ -140,8 +141,8 @@ func (c *commander) checkOwnLayers(ctx context.Context, l runView, m supervisor.
 	return nil
 }
 
-// contextRequestsMax is how many requests a log may hold before it takes no further change of a context. The rest is for answers,
-// cancels and limits.
+// contextRequestsMax is how many requests a log may hold before it takes no further change of a context. The rest is
+// for answers, cancels and limits.
 const contextRequestsMax = activation.RequestsMax / 2
 
 func checkRequestsLeft(at mailbox.Address, requests int) error {

@@ -66,8 +66,8 @@ type Config struct {
 	RowAdded func(run string)
 	// NoActors says that this node runs no agents.
 	NoActors bool
-	// KeepsSchedules says that this node begins the runs of schedules: it stays when its own runs have ended. HoldsLog reports
-	// whether it does so for a schedule; default: for all. Triggers gives it the messages of triggers.
+	// KeepsSchedules says that this node begins the runs of schedules: it stays when its own runs have ended. HoldsLog
+	// reports whether it does so for a schedule; default: for all. Triggers gives it the messages of triggers.
 	KeepsSchedules bool
 	HoldsLog       func(mailbox.Address) bool
 	Triggers       *bus.Triggers
@@ -75,8 +75,9 @@ type Config struct {
 	// oldest runs go. Default: retainAgeDefault and retainBytesDefault; a negative one is no limit.
 	RetainAge   time.Duration
 	RetainBytes int64
-	// LogsStored measures logs that are in several parts, and reports whether a log is in the fullest one. Default: Post.Room
-	// is of all logs. BlobRoom measures the blobs of a run, or with run "" all. Default: blobs are not counted.
+	// LogsStored measures logs that are in several parts, and reports whether a log is in the fullest
+	// one. Default: Post.Room is of all logs. BlobRoom measures the blobs of a run, or with run ""
+	// all. Default: blobs are not counted.
 	LogsStored func(context.Context) (bytes uint64, inFullest func(mailbox.Address) bool, err error)
 	BlobRoom   func(ctx context.Context, run string) (used, most uint64, err error)
 	// BlobStrays calls each for every run that has blobs and that known does not know. It is set with BlobRoom.
@@ -271,8 +272,8 @@ func (c *Control) serveOne(verb string, serve verbHandler, r micro.Request) {
 // traceKey is the key of the trace context that the header of a request names.
 type traceKey struct{}
 
-// anyoneKey is the key of whether a request may be of a connection without a credential: it comes from another account, so the
-// server named its reply subject, or has none, so its sender is unknown.
+// anyoneKey is the key of whether a request may be of a connection without a credential: it comes from another
+// account, so the server named its reply subject, or has none, so its sender is unknown.
 type anyoneKey struct{}
 
 var errBusy = &client.Error{Code: client.CodeLimit, Text: "too many requests of this verb at once", Hint: "ask again in a moment", Retry: retryAfter}

@@ -186,8 +186,8 @@ func mayChange(s *lane.State, r client.LaneRequest, run string) error {
 	return nil
 }
 
-// deleteConversation removes all runs of a conversation, then its lane. If the process dies, the next request removes the
-// rest. A message that is posted meanwhile keeps the lane: an entry of the lane itself ends it, if no run waits.
+// deleteConversation removes all runs of a conversation, then its lane. If the process dies, the next request removes
+// the rest. A message that is posted meanwhile keeps the lane: an entry of the lane itself ends it, if no run waits.
 func (c *remover) deleteConversation(ctx context.Context, conversation string) (any, error) {
 	if _, err := c.findLane(ctx, conversation); err != nil {
 		return nil, err

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// Logs of conversations and of schedules belong to no actor: any node appends facts, and their order decides which have an
-// effect.
+// Logs of conversations and of schedules belong to no actor: any node appends facts, and their order
+// decides which have an effect.
 
 // readFacts calls apply for each fact of such a log, in order. An entry that does not decode has no effect on any node.
 func readFacts(ctx context.Context, c *lookup, at mailbox.Address, apply func(mailbox.Message, mailbox.Item)) error {

@@ -30,8 +30,8 @@ type forkChanges struct {
 	atMS     int64
 }
 
-// modelChooser returns the model with which a fork of a run goes on, and the limit in money that it needs; nil and 0: those of
-// the run.
+// modelChooser returns the model with which a fork of a run goes on, and the limit in money that it
+// needs; nil and 0: those of the run.
 type modelChooser func(o supervisor.Opened, named client.RunRequest) (set *agent.ModelSet, nano int64, err error)
 
 func newForkChanges(r client.RunRequest, p forkPoint, original *recorded.Run, at int64, choose modelChooser) (forkChanges, error) {
@@ -58,7 +58,8 @@ func newForkChanges(r client.RunRequest, p forkPoint, original *recorded.Run, at
 	return what, nil
 }
 
-// checkIsRead refuses a prompt for an agent that has handed off its conversation: it makes no request that would hold the prompt.
+// checkIsRead refuses a prompt for an agent that has handed off its conversation: it makes no request
+// that would hold the prompt.
 func (w forkChanges) checkIsRead() error {
 	caller, _ := w.original.Super.Member(spec.ID(w.point.agent))
 	holder := supervisor.HolderOf(w.original.Super, caller)
@@ -92,7 +93,8 @@ func (w forkChanges) change(cut []mailbox.Message) ([]mailbox.Message, error) {
 		changed, err = append(changed, m), errors.Join(err, failed)
 	}
 	s := w.original.Agents[spec.ID(w.point.agent)]
-	if set := w.modelOf(s.Task); set != nil && s.Phase != agent.Done { // before the mark: a reply that follows is of the model before
+	// before the mark: a reply that follows is of the model before
+	if set := w.modelOf(s.Task); set != nil && s.Phase != agent.Done {
 		insert("model", *set)
 	}
 	if len(w.request.Layers) > 0 && s.Phase != agent.Done {
@@ -118,7 +120,8 @@ func (w forkChanges) layers() []spec.Layer {
 	return layers
 }
 
-// command makes the entry of a request that the fork makes. Its id names the fork, because a fork of a fork has it, too.
+// command makes the entry of a request that the fork makes. Its id names the fork, because a
+// fork of a fork has it, too.
 func (w forkChanges) command(to mailbox.Address, key string, fact interface{ Kind() string }) (mailbox.Message, error) {
 	return command(to, "fork-"+key+"-"+w.request.RunID, fact, w.atMS)
 }
@@ -168,8 +171,8 @@ func (w forkChanges) changeEntry(m mailbox.Message) ([]mailbox.Message, error) {
 	return []mailbox.Message{m}, err
 }
 
-// checkQuorum refuses to approve a call that two people must approve: who starts the fork may be one of them already. The
-// permissions say so of a question that is answered at the point, which the agent has no longer.
+// checkQuorum refuses to approve a call that two people must approve: who starts the fork may be one of them already.
+// The permissions say so of a question that is answered at the point, which the agent has no longer.
 func (w forkChanges) checkQuorum() error {
 	s := w.original.Agents[spec.ID(w.point.agent)]
 	q := s.Suspended.Question
@@ -244,7 +247,8 @@ func parseInstead(text string) (spec.Decision, string) {
 	return spec.TextOnly, text
 }
 
-// checkInstead refuses a word that is almost a decision: as a text it would be the result of the call that is asked about.
+// checkInstead refuses a word that is almost a decision: as a text it would be the result of the
+// call that is asked about.
 func checkInstead(text string) error {
 	for _, d := range decisions {
 		if d != spec.TextOnly && text != string(d) && suggest.Misspells(text, string(d)) {
@@ -301,8 +305,8 @@ func (w forkChanges) marks(logs *forkedLogs) (entries []mailbox.Message, err err
 	return entries, err
 }
 
-// modelOf returns the other model for an agent; nil: it keeps its own. An agent whose definition names a model keeps it, and so
-// does one that has another model for its summaries.
+// modelOf returns the other model for an agent; nil: it keeps its own. An agent whose definition names a model keeps
+// it, and so does one that has another model for its summaries.
 func (w forkChanges) modelOf(t spec.Task) *agent.ModelSet {
 	o := w.original.Super.Run
 	if i := slices.IndexFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == t.Name }); w.model == nil || i >= 0 && o.Definitions[i].Model != nil {

@@ -22,8 +22,8 @@ import (
 // errForkedLog says that a log cannot be copied, because it is not whole.
 var errForkedLog = errors.New("control: a log of the run is damaged")
 
-// A restored run that goes on in another directory, or in the node pool of another machine, is copied by the same code. It
-// keeps its id and its stamps.
+// A restored run that goes on in another directory, or in the node pool of another machine, is copied by the same
+// code. It keeps its id and its stamps.
 
 // forkedLogs copies logs.
 type forkedLogs struct {

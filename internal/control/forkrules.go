@@ -12,8 +12,8 @@ import (
 // machinePath begins the pattern of a rule that names a path of the machine, and not one below the run's directory.
 const machinePath = "(//"
 
-// checkRulesHold refuses a fork, or a move, after which a rule that denies or asks would no longer hold: it names a path in the
-// directory of the original, and the files are in a copy. instead says what else the user may do.
+// checkRulesHold refuses a fork, or a move, after which a rule that denies or asks would no longer hold: it names a
+// path in the directory of the original, and the files are in a copy. instead says what else the user may do.
 func checkRulesHold(o supervisor.Opened, dir, instead string) error {
 	all := []*spec.Permissions{o.Permissions}
 	for _, d := range o.Definitions {

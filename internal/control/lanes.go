@@ -119,8 +119,8 @@ func (c *laneKeeper) enterLane(ctx context.Context, conversation string, accepte
 	return accepted, nil
 }
 
-// continuedNote names the run whose history a run continues; "": none. The run itself may be among the histories: it may
-// have ended since.
+// continuedNote names the run whose history a run continues; "": none. The run itself may be among the
+// histories: it may have ended since.
 func continuedNote(conversation, run string, histories []lane.Run) string {
 	i := slices.IndexFunc(histories, func(r lane.Run) bool { return r.ID != run })
 	if i < 0 {
@@ -258,7 +258,8 @@ func (c *laneKeeper) startInLane(ctx context.Context, conversation string, s *la
 // before it has the history up to there.
 func (c *lookup) newestHistory(ctx context.Context, s *lane.State) (of lane.Run, t logHistory, found bool, err error) {
 	for _, r := range s.Histories() {
-		for _, id := range slices.Compact([]spec.ID{cmp.Or(r.HandedTo, spec.Root), spec.Root}) { // one that never began has no log
+		// one that never began has no log
+		for _, id := range slices.Compact([]spec.ID{cmp.Or(r.HandedTo, spec.Root), spec.Root}) {
 			at, err := c.agentAddress(ctx, r.ID, id)
 			if err == nil {
 				t, err = c.readHistory(ctx, at, -1, 0)

@@ -19,7 +19,8 @@ const (
 	// localAtOnce is how many runs callers in this process open at once. Further callers wait, in the
 	// order in which they came, and are never refused.
 	localAtOnce = client.RequestsAtOnce
-	// localTimeout bounds the opening of a run. It is longer than the limit of a request, because no client times out here.
+	// localTimeout bounds the opening of a run. It is longer than the limit of a request,
+	// because no client times out here.
 	localTimeout = time.Minute
 	// lookAgainAfter is the pause before a caller looks again at a run that could not be looked at.
 	lookAgainAfter = 2 * time.Second

@@ -40,8 +40,8 @@ func (q *questionCache[T]) keep(key string, v T) {
 	q.kept[key] = v
 }
 
-// showLostCalls adds to the questions about calls whose outcome is unknown what the calls are. The questions in the logs name
-// their ids only, and are decisions that stay as they were made.
+// showLostCalls adds to the questions about calls whose outcome is unknown what the calls are. The questions in the
+// logs name their ids only, and are decisions that stay as they were made.
 func (c *viewer) showLostCalls(ctx context.Context, list []Question) {
 	replays := 0
 	for i, q := range list {
@@ -62,8 +62,8 @@ func (c *viewer) showLostCalls(ctx context.Context, list []Question) {
 	}
 }
 
-// callText shows the call of a question as an approval does; "" if the log of the agent cannot be read: the question counts
-// without it, too.
+// callText shows the call of a question as an approval does; "" if the log of the agent cannot be read: the
+// question counts without it, too.
 func (c *viewer) callText(ctx context.Context, q Question) string {
 	at, err := c.agentAddress(ctx, q.RunID, q.Agent)
 	if err != nil {

@@ -34,7 +34,8 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if header, ok := ctx.Value(traceKey{}).(string); ok && r.Trace == "" {
 		r.Trace = header
 	}
-	r.Trace = telemetry.CleanTraceparent(r.Trace) // whatever a caller sends goes into each log of the run, and to MCP servers
+	// the value of the caller goes into each log of the run, and to MCP servers
+	r.Trace = telemetry.CleanTraceparent(r.Trace)
 	if point, ok := parseForkPoint(r.Fork); ok && !r.Resume {
 		return c.forkTree(ctx, r, point)
 	}

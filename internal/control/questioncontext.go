@@ -25,8 +25,8 @@ type questionContext struct {
 	goal, journal, agentJournal string
 }
 
-// addQuestionContexts adds the task of the run and the digests of the journals of its root and of the agent that asks. A
-// question whose logs cannot be read is listed without them.
+// addQuestionContexts adds the task of the run and the digests of the journals of its root and of the agent that
+// asks. A question whose logs cannot be read is listed without them.
 func (c *viewer) addQuestionContexts(ctx context.Context, list []Question) {
 	replays, failures := 0, 0
 	for i, q := range list[:min(len(list), journalsMax)] {

@@ -112,7 +112,8 @@ func (c *opener) readUpload(ctx context.Context, r client.RestoreRequest) (f run
 	case len(r.Parts) == 0 || len(r.Parts) > restorePartsMax:
 		return f, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("the file has %d parts, 1 to %d are read", len(r.Parts), restorePartsMax), Hint: "send the file with `attach`"}
 	}
-	if err := c.checkUnopened(ctx, r.Upload); err != nil { // the end of the restore removes all that is stored under this id
+	// the end of the restore removes all that is stored under this id
+	if err := c.checkUnopened(ctx, r.Upload); err != nil {
 		return f, err
 	}
 	f, err = runfile.Read(&uploadReader{ctx: ctx, blobs: c.cfg.Blobs, upload: r.Upload, parts: r.Parts})

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// RecordedChange is a change of a run after its first entry. Config.CheckRestoredChange refuses one that no request could
-// make here; a node with CheckRestored has it, too.
+// RecordedChange is a change of a run after its first entry. Config.CheckRestoredChange refuses one that no request
+// could make here; a node with CheckRestored has it, too.
 type RecordedChange struct {
 	// Limits were set while the run worked; nil: the change is about a model.
 	Limits *supervisor.LimitSet
@@ -48,8 +48,8 @@ func (c *opener) checkChanges(opened supervisor.Opened, named client.RunRequest,
 	return nil
 }
 
-// checkContextSet refuses tools that were added to an agent, if no client could add them here. It reads the changes in the logs
-// of agents, too: a supervisor passes them on. A client puts only layers there.
+// checkContextSet refuses tools that were added to an agent, if no client could add them here. It reads the changes
+// in the logs of agents, too: a supervisor passes them on. A client puts only layers there.
 func (c *opener) checkContextSet(opened supervisor.Opened, named client.RunRequest, e mailbox.Entry, at mailbox.Address, item mailbox.Item) error {
 	var f agent.ContextSet // supervisor.ContextSet has tools in the same field
 	if item.Kind != f.Kind() || mailbox.Unmarshal(item.Body, &f) != nil {
@@ -88,8 +88,8 @@ func (c *opener) checkChange(opened supervisor.Opened, named client.RunRequest, 
 	return nil
 }
 
-// checkModels refuses models that were set in the logs (agent.ModelSet), if the run goes on with them and a new run could
-// not have them here. Those of its first entry were judged with it.
+// checkModels refuses models that were set in the logs (agent.ModelSet), if the run goes on with them and a new run
+// could not have them here. Those of its first entry were judged with it.
 func (c *opener) checkModels(opened supervisor.Opened, named client.RunRequest, run *recorded.Run) error {
 	if run.Super.Phase == supervisor.Over {
 		return nil

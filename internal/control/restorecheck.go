@@ -87,8 +87,8 @@ func (c *checkedRestore) addEntries(entries []mailbox.Message) {
 	}
 }
 
-// judgeLogs refuses logs that do not keep the rules, that this version does not understand in the same way, or that give
-// a run more rights than a new one would get.
+// judgeLogs refuses logs that do not keep the rules, that this version does not understand in the same way, or that
+// give a run more rights than a new one would get.
 func (c *opener) judgeLogs(f runfile.File, named client.RunRequest) (checked checkedRestore, err error) {
 	opened, err := firstOpened(f)
 	if err != nil {

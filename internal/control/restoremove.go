@@ -19,8 +19,8 @@ type runMove struct {
 	leaves    bool // its conversation
 }
 
-// chooseMove decides where a run from a file goes on: in the directory and on the machine that its request names. A run of a
-// conversation leaves it, because other runs of the conversation, and its lane, are not in the file.
+// chooseMove decides where a run from a file goes on: in the directory and on the machine that its request names. A
+// run of a conversation leaves it, because other runs of the conversation, and its lane, are not in the file.
 func (c *opener) chooseMove(o supervisor.Opened, named client.RunRequest) (m runMove, err error) {
 	m = runMove{o.Workspace, o.NodePool, o.InLane && o.Conversation != ""}
 	if named.Dir != "" && o.Workspace != "" && c.cfg.PlaceRestored != nil {
@@ -32,9 +32,9 @@ func (c *opener) chooseMove(o supervisor.Opened, named client.RunRequest) (m run
 	return m, err
 }
 
-// moveRestored changes the logs of a file if its run goes on elsewhere, or without its conversation. The logs are judged
-// before, because a changed log says nothing about who changed it, and afterwards with all others. What is done with the
-// same file is always the same, so that a restore can be repeated.
+// moveRestored changes the logs of a file if its run goes on elsewhere, or without its conversation. The logs are
+// judged before, because a changed log says nothing about who changed it, and afterwards with all others. What is
+// done with the same file is always the same, so that a restore can be repeated.
 func (c *opener) moveRestored(f runfile.File, named client.RunRequest, now time.Time) (runfile.File, error) {
 	o, err := firstOpened(f)
 	if err != nil {

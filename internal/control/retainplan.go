@@ -61,8 +61,8 @@ type endedRun struct {
 	noLogs, noBlobs bool
 }
 
-// listRemovable returns the runs that may go, also those whose removal has begun, in the order of their ends. A run that works, waits or is parked is not
-// among them, nor one whose end is unknown.
+// listRemovable returns the runs that may go, also those whose removal has begun, in the order of their ends. A run
+// that works, waits or is parked is not among them, nor one whose end is unknown.
 func listRemovable(rows []Row) []endedRun {
 	var list []endedRun
 	for _, row := range rows {

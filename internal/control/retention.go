@@ -171,8 +171,8 @@ func (p *retentionPass) measure(ctx context.Context) (err error) {
 	return p.removeStrays(ctx, strays)
 }
 
-// excludeStrays subtracts the attachments of runs that were never opened, so that uploads alone cannot force the removal of
-// other runs. old are the runs whose attachments may be removed.
+// excludeStrays subtracts the attachments of runs that were never opened, so that uploads alone cannot force the
+// removal of other runs. old are the runs whose attachments may be removed.
 func (p *retentionPass) excludeStrays(ctx context.Context, use storageUse) (rest storageUse, old []string, err error) {
 	err = p.cfg.BlobStrays(ctx, func(run string) bool { return p.listed[run] }, func(run string, bytes uint64, newest time.Time) {
 		use.bytes -= min(use.bytes, bytes)
@@ -297,8 +297,8 @@ func (p *retentionPass) checkMakesRoom(ctx context.Context, run *endedRun, why s
 
 // mayRemove returns the conversation of a run that has ended ("": it has none), and a reason if the run must stay.
 // A conversation that works or waits keeps all its runs, because the next run begins with the history of an
-// earlier one. One that is younger than the age limit keeps the run with its newest history: for want of room such a run
-// goes after all others, which mayRemove records in the run.
+// earlier one. One that is younger than the age limit keeps the run with its newest history: for want of room such a
+// run goes after all others, which mayRemove records in the run.
 func (p *retentionPass) mayRemove(ctx context.Context, run *endedRun, why string) (conversation, reason string, err error) {
 	if run.Removing {
 		return run.Conversation, "", nil

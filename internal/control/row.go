@@ -23,8 +23,8 @@ type Row struct {
 	Answered []AnsweredQuestion `json:"answered,omitempty"`
 	// LogStore is where the logs of the run are (Runs.LogStore); "": an older release wrote the row.
 	LogStore string `json:"log_store,omitempty"`
-	// Removing says that the removal of the run has begun: to clients it does not exist any more. If the process that removes
-	// it dies, retention or the next request removes the rest.
+	// Removing says that the removal of the run has begun: to clients it does not exist any more. If the process that
+	// removes it dies, retention or the next request removes the rest.
 	Removing bool `json:"removing,omitempty"`
 }
 

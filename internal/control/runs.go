@@ -23,8 +23,8 @@ type Runs struct {
 	// ListQuiet is how long List waits for a row that the bucket claims to have, while the
 	// bucket answers: a corrupt row never comes. Default ListQuietDefault.
 	ListQuiet time.Duration
-	// LogStore is where this process keeps logs: statedir.LogsInFiles or LogsInJetStream; "": it does not say. One index can
-	// list runs of both: the nodes of `troupe up` use streams of a server whose own node would use files.
+	// LogStore is where this process keeps logs: statedir.LogsInFiles or LogsInJetStream; "": it does not say. One index
+	// can list runs of both: the nodes of `troupe up` use streams of a server whose own node would use files.
 	LogStore string
 
 	written writtenRows
@@ -233,8 +233,8 @@ func (r *Runs) getRow(ctx context.Context, run string) (row Row, ok bool, err er
 	return row, row.RunID != "", err
 }
 
-// isElsewhere reports whether the logs of a run are in a store that this process does not read. To it, such a run would seem
-// to have lost its logs.
+// isElsewhere reports whether the logs of a run are in a store that this process does not read. To it, such a run
+// would seem to have lost its logs.
 func (r *Runs) isElsewhere(row Row) bool {
 	return row.LogStore != "" && r.LogStore != "" && row.LogStore != r.LogStore
 }

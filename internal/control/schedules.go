@@ -134,8 +134,8 @@ func checkSchedulable(cfg *Config, r client.RunRequest) error {
 	return nil
 }
 
-// checkScheduled builds the run of a schedule as it will be built when it is due, and returns the request to keep. What the
-// user's own command may bring only for the moment counts no more then, so it does not count now.
+// checkScheduled builds the run of a schedule as it will be built when it is due, and returns the request to keep.
+// What the user's own command may bring only for the moment counts no more then, so it does not count now.
 func (c *opener) checkScheduled(ctx context.Context, r client.RunRequest, rule schedule.Rule) (client.RunRequest, client.RunAccepted, error) {
 	var none client.RunAccepted
 	if err := schedulesOf(c.lookup).checkScheduleRoom(ctx); err != nil {
@@ -179,7 +179,8 @@ func (c *opener) checkScheduled(ctx context.Context, r client.RunRequest, rule s
 	return r, accepted, nil
 }
 
-// checkScheduleRoom refuses a schedule if there are as many as there may be. The log of a deleted one stays, and does not count.
+// checkScheduleRoom refuses a schedule if there are as many as there may be. The log of a deleted one
+// stays, and does not count.
 func (c scheduleLogs) checkScheduleRoom(ctx context.Context) error {
 	ids, err := c.listScheduleIDs(ctx)
 	if err != nil || len(ids) < schedulesMax {

@@ -29,8 +29,8 @@ type scheduleVisits struct {
 	open map[string]chan struct{}
 }
 
-// WatchSchedule begins the runs of a schedule from now on. If it does already, it reads the log again at once, which has a
-// new entry. It does not block.
+// WatchSchedule begins the runs of a schedule from now on. If it does already, it reads the log again at once, which
+// has a new entry. It does not block.
 func (c *Control) WatchSchedule(id string) {
 	if !c.cfg.KeepsSchedules {
 		return
@@ -187,8 +187,8 @@ func (c *Control) condenseSchedule(ctx context.Context, id string, s *schedule.S
 	return schedulesOf(c.runs.lookup).purgeSchedule(ctx, id, s.Condensed)
 }
 
-// openScheduled opens a run of a schedule, with a text below its prompt. refused says why it can never be opened; err is
-// for what may go by.
+// openScheduled opens a run of a schedule, with a text below its prompt. refused says why it can never be
+// opened; err is for what may go by.
 func (c *Control) openScheduled(ctx context.Context, s *schedule.State, run, text string) (refused *client.Error, err error) {
 	r := scheduledRequest(s)
 	if r == nil {

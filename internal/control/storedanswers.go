@@ -112,8 +112,8 @@ func (c *Control) readAnswer(subject string, data []byte, r *client.AnswerReques
 	return nil
 }
 
-// answerStored is answerQuery for an answer that has waited. An approval must say which call was read: by now the question
-// may be about another one.
+// answerStored is answerQuery for an answer that has waited. An approval must say which call was read: by now the
+// question may be about another one.
 func (c *commander) answerStored(ctx context.Context, r client.AnswerRequest) (any, error) {
 	if r.Decision == spec.Approve && r.Digest == "" {
 		_, q, ok, err := c.awaitQuestion(ctx, r)

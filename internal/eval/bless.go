@@ -239,7 +239,8 @@ func writeJSON(to *bytes.Buffer, n *yaml.Node) error {
 	return err
 }
 
-// replaceFile replaces the content of a file, or of the file that a link leads to: a reader sees the old or the new one.
+// replaceFile replaces the content of a file, or of the file that a link leads to: a reader
+// sees the old or the new one.
 func replaceFile(path string, data []byte) error {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// cancelWait keeps back the replies and results that are under way when the case cancels its run, until their agents have read
-// the cancel: which of the two an agent reads first would be a matter of time.
+// cancelWait keeps back the replies and results that are under way when the case cancels its run, until their agents
+// have read the cancel: which of the two an agent reads first would be a matter of time.
 type cancelWait struct {
 	points []Point // of all cancels
 

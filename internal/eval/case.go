@@ -185,7 +185,8 @@ type Intervention struct {
 	After string `yaml:"after,omitempty"` // kind of event, or mock.called: a mocked tool has begun
 	Of    string `yaml:"of,omitempty"`    // tool, agent, or AGENT/CALL of mock.called, that the event is about; "": any
 	Nth   int    `yaml:"nth,omitempty"`   // from 1, the default
-	// And are events that must have happened, too: agents work side by side, and all of them must be where a cancel finds them.
+	// And are events that must have happened, too: agents work side by side, and all of them must be
+	// where a cancel finds them.
 	And []Point `yaml:"and,omitempty"`
 
 	Cancel string     `yaml:"cancel,omitempty"` // boundary, now

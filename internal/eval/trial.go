@@ -26,8 +26,8 @@ const (
 	crashed  = "crashed"
 )
 
-// Values that Intervention.After accepts and that are no kinds of events: what is under way then has begun for certain. A
-// model.started comes before the call has passed the limits of the node.
+// Values that Intervention.After accepts and that are no kinds of events: what is under way then has begun for
+// certain. A model.started comes before the call has passed the limits of the node.
 const (
 	MockCalled = "mock.called"
 	MockAsked  = "mock.asked" // a scripted model has the request of an agent's turn

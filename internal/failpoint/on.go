@@ -90,7 +90,8 @@ func triggerFailpoint(name, what string) {
 func signalSelf(s syscall.Signal) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	_, _, _ = syscall.RawSyscall(syscall.SYS_TGKILL, uintptr(os.Getpid()), uintptr(syscall.Gettid()), uintptr(s)) // it cannot fail: this thread is there
+	// it cannot fail: this thread is there
+	_, _, _ = syscall.RawSyscall(syscall.SYS_TGKILL, uintptr(os.Getpid()), uintptr(syscall.Gettid()), uintptr(s))
 }
 
 // replaceFile replaces a file atomically.

@@ -22,7 +22,8 @@ import (
 
 // Limits.
 const (
-	// SnapshotFilesMax is how many files and directories are looked at before a command: in a larger directory its changes are not recorded.
+	// SnapshotFilesMax is how many files and directories are looked at before a command: in a larger directory its
+	// changes are not recorded.
 	SnapshotFilesMax = 20_000
 	// KeptFileBytesMax is the largest file whose earlier content is kept when a command changes it, KeptBytesMax the
 	// most of all files together. For other files only the change is recorded.

@@ -154,8 +154,8 @@ const (
 	percentsMin    = 4
 )
 
-// decodedText returns what a text has in base64, in percent signs, in HTML entities and in the escapes of JSON, as far as
-// that is text. It decodes once: what is encoded twice stays hidden.
+// decodedText returns what a text has in base64, in percent signs, in HTML entities and in the escapes of JSON, as
+// far as that is text. It decodes once: what is encoded twice stays hidden.
 func decodedText(text string) string {
 	var out strings.Builder
 	if plain := html.UnescapeString(text); plain != text {

@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// claudePrefix begins the names of hooks of a settings.json of Claude Code (claudeHookPrefix of package agentfile). They are written for its tools, so they read
-// calls with its names of tools and arguments, and troupe reads the arguments that they change in the same way.
+// claudePrefix begins the names of hooks of a settings.json of Claude Code (claudeHookPrefix of package agentfile).
+// They are written for its tools, so they read calls with its names of tools and arguments, and troupe reads the
+// arguments that they change in the same way.
 const claudePrefix = "claude."
 
 // claudeTool is a tool as Claude Code calls it.

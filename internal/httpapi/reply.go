@@ -98,7 +98,8 @@ type errBody struct {
 
 func (e *errBody) Error() string { return e.text }
 
-// readBody decodes the one JSON document of a request, strict: with known fields only. An empty body is an empty document.
+// readBody decodes the one JSON document of a request, strict: with known fields only. An empty
+// body is an empty document.
 func readBody(r *http.Request, doc any, strict bool) error {
 	if kind := r.Header.Get("Content-Type"); kind != "" {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {

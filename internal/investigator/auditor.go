@@ -63,7 +63,8 @@ func (tp auditTopic) grepProbe(h hints) (searchProbe, bool) {
 	}
 	var patterns, exts []string
 	for _, r := range rules {
-		patterns = append(patterns, strings.TrimPrefix(r.pattern, `\b`)) // a word boundary in front keeps RE2 from searching fast
+		// a word boundary in front keeps RE2 from searching fast
+		patterns = append(patterns, strings.TrimPrefix(r.pattern, `\b`))
 	}
 	for _, e := range h.Exts {
 		if slices.ContainsFunc(rules, func(r auditRule) bool { return len(r.exts) == 0 || slices.Contains(r.exts, e) }) {

@@ -15,7 +15,8 @@ const (
 	// reportBytesMax is for report.md and report.json together: they are sent
 	// twice, once written and once in the next prompt.
 	reportBytesMax = 9000
-	// largeReportBytesMax is reportBytesMax where many agents that read a large repository have used most of the run's tokens.
+	// largeReportBytesMax is reportBytesMax where many agents that read a large repository have used
+	// most of the run's tokens.
 	largeReportBytesMax = 7500
 	largeTeam           = 4
 	togetherMin         = 4 // findings below which two replies serve better than one

@@ -82,7 +82,8 @@ const lookAdvice = "Give the run a directory, as with `troupe run --dir .`, and 
 // needsModel is what a prompt reads that asks for anything but an investigation.
 const needsModel = "What you asked for was not done: that needs a model (set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or run Ollama)."
 
-// refuseOtherWork refuses a prompt that asks for anything but an investigation, where there is no directory to show either.
+// refuseOtherWork refuses a prompt that asks for anything but an investigation, where there is no
+// directory to show either.
 func refuseOtherWork() plannedReply {
 	return plannedReply{refuses: true, text: needsModel + " I only investigate directories: `troupe run --dir . \"Investigate this repository and write report.md\"`. " + notAnLLM + "."}
 }

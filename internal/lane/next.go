@@ -18,8 +18,8 @@ type Standing struct {
 	Phase   Phase
 	Reason  spec.Reason // of a finished run
 	History bool        // it left a history
-	// Root is the definition of its root; HandedTo and Holder are the agent and the definition that the root has handed the
-	// conversation off to.
+	// Root is the definition of its root; HandedTo and Holder are the agent and the definition that the root has
+	// handed the conversation off to.
 	Root     string
 	HandedTo spec.ID
 	Holder   string

@@ -43,7 +43,8 @@ type Config struct {
 // Agent is an agent that is a tool.
 type Agent struct{ Name, Description string }
 
-// newServer makes a server for one request, whose context ends when the client closes it, with the agents of this moment.
+// newServer makes a server for one request, whose context ends when the client closes it,
+// with the agents of this moment.
 func newServer(request context.Context, cfg Config) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "troupe", Title: "troupe", Version: cfg.Version}, nil)
 	v := verbs{cfg.Client, func(do func()) func() bool { return context.AfterFunc(request, do) }}
@@ -69,8 +70,8 @@ func NewHandler(cfg Config) http.Handler {
 // verbs are the control verbs as tools, for one request.
 type verbs struct {
 	client *client.Client
-	// onLeave calls a function when the client closes the request, unless stop is called before. The context of a tool goes
-	// on then: the protocol lets a client come back for an answer, which this server does not keep.
+	// onLeave calls a function when the client closes the request, unless stop is called before. The context of a tool
+	// goes on then: the protocol lets a client come back for an answer, which this server does not keep.
 	onLeave func(do func()) (stop func() bool)
 }
 

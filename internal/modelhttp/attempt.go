@@ -159,7 +159,8 @@ func (a *Attempt) responseError(res *http.Response) error {
 		}
 		return e
 	}
-	sent, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";") // as it was sent: in kind, a secret may have lost its capitals
+	// as it was sent: in kind, a secret may have lost its capitals
+	sent, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
 	return &model.Error{Class: model.Misconfigured, Status: res.StatusCode,
 		Message: fmt.Sprintf("the base URL answered %q instead of an event stream", clip.Marked(ScrubText(sent, a.secrets...), 60, "…"))}
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 )
 
-// WithClaudeFiles returns c for a node that applies the user's own files of Claude Code: permission rules, CLAUDE.md, and,
-// read now, hooks and variables of commands. Deny and ask rules and hooks hold for all runs; what grants something, and
-// the variables, for runs that a command of the user starts.
+// WithClaudeFiles returns c for a node that applies the user's own files of Claude Code: permission rules, CLAUDE.md,
+// and, read now, hooks and variables of commands. Deny and ask rules and hooks hold for all runs; what grants
+// something, and the variables, for runs that a command of the user starts.
 func (c Config) WithClaudeFiles() (Config, []agentfile.Note, error) {
 	home := agentfile.ClaudeHome()
 	if home == "" {
@@ -28,8 +28,8 @@ func (c Config) WithClaudeFiles() (Config, []agentfile.Note, error) {
 
 func claudeSettingsFile(home string) string { return filepath.Join(home, "settings.json") }
 
-// envOfCommands returns the variables of the user's own settings for commands of a run in a directory: none if the run could
-// change the file that has them.
+// envOfCommands returns the variables of the user's own settings for commands of a run in a directory: none if the
+// run could change the file that has them.
 func (c Config) envOfCommands(workspace string) []string {
 	if len(c.CommandEnv) == 0 || c.trustPolicy().MayChange(claudeSettingsFile(c.ClaudeHome), workspace) {
 		return nil

@@ -105,7 +105,8 @@ type Config struct {
 	Tools []agentfile.ToolRule
 	// A2AAgents are the agents of the protocol A2A that the operator's settings name (docs/a2a.md). Default none.
 	A2AAgents []a2aclient.Agent
-	// DelegateCharges is what is charged for agents of other programs, in US dollars by name or pattern (docs/agentprotocol.md).
+	// DelegateCharges is what is charged for agents of other programs, in US dollars by name or
+	// pattern (docs/agentprotocol.md).
 	DelegateCharges map[string]float64
 	// Servers is the file in which the operator names MCP servers. Default none.
 	Servers string
@@ -136,8 +137,8 @@ type Config struct {
 	// requestsFromUser: requests come from the user in this same process, so the user has chosen
 	// what they name.
 	requestsFromUser bool
-	// ClaudeHome is the directory of the user's own files of Claude Code, and CommandEnv are the variables (NAME=value) of its
-	// settings for commands: see WithClaudeFiles. Default: the node reads none.
+	// ClaudeHome is the directory of the user's own files of Claude Code, and CommandEnv are the variables (NAME=value)
+	// of its settings for commands: see WithClaudeFiles. Default: the node reads none.
 	ClaudeHome string
 	CommandEnv []string
 	// UserDirs: another command of the user of the state directory may bring its directory, also outside

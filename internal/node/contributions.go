@@ -34,8 +34,8 @@ type Contributions struct {
 // ErrContribution: a contribution of the program cannot be used.
 var ErrContribution = errors.New("node: not usable")
 
-// checkAndComplete checks all fields and fills in the defaults of an agent file. mayHaveAgentFiles means that runs may also
-// have agents of files.
+// checkAndComplete checks all fields and fills in the defaults of an agent file. mayHaveAgentFiles means that runs
+// may also have agents of files.
 func (o Contributions) checkAndComplete(mayHaveAgentFiles bool) (Contributions, error) {
 	set, err := tool.NewSet(o.Tools...)
 	if err != nil {

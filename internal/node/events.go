@@ -187,8 +187,9 @@ type eventMessage struct {
 	data    []byte
 }
 
-// encodeEvent returns the messages of an event: in full for clients, then without texts for observers. A node that shows
-// observers the texts publishes one message for both. A piece of a reply is nothing but text: observers receive none.
+// encodeEvent returns the messages of an event: in full for clients, then without texts for observers. A
+// node that shows observers the texts publishes one message for both. A piece of a reply is nothing but
+// text: observers receive none.
 func encodeEvent(n *Node, e event.Published) ([]eventMessage, error) {
 	subject, err := n.names.EventSubject(e.Run, e.Agent, e.Kind)
 	if err != nil {

@@ -22,9 +22,9 @@ func (c Config) a2aNames() (names []string) {
 	return names
 }
 
-// agentCaller calls agents of other programs: those of the protocol A2A with web, the others over one connection with the rights
-// of a client, which the first call makes: a connection that writes logs must not publish at subjects that others choose, nor one
-// that answers requests.
+// agentCaller calls agents of other programs: those of the protocol A2A with web, the others over one connection with
+// the rights of a client, which the first call makes: a connection that writes logs must not publish at subjects that
+// others choose, nor one that answers requests.
 func agentCaller(h *Node, web *a2aclient.Caller) foreignCall {
 	var mu sync.Mutex
 	var caller *agentprotocol.Caller

@@ -242,8 +242,8 @@ func serveControl(ctx context.Context, n *Node, rowAdded func(string), holds fun
 	return nil
 }
 
-// startServerAndConnect starts the embedded server, if the node has one, and opens the five connections, for logs, readers,
-// events, leases and requests: to the embedded server, or to an external server with the given credentials.
+// startServerAndConnect starts the embedded server, if the node has one, and opens the five connections, for logs,
+// readers, events, leases and requests: to the embedded server, or to an external server with the given credentials.
 func (n *Node) startServerAndConnect() error {
 	if err := statedir.CheckLogStore(n.cfg.LogStore); err != nil {
 		return err
@@ -307,7 +307,8 @@ func (n *Node) URL() string {
 	return n.embedded.URL()
 }
 
-// NewClient returns a client inside the process, for concurrent use like the function itself. Close ends its connection.
+// NewClient returns a client inside the process, for concurrent use like the function itself.
+// Close ends its connection.
 func (n *Node) NewClient() (*client.Client, error) { return n.newClient() }
 
 func (n *Node) newClient(options ...nats.Option) (*client.Client, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
-// startSpans begins to export spans, if a receiver is known. A receiver that only the environment names may be meant for
-// other programs: an error in it is logged, and the node works without spans.
+// startSpans begins to export spans, if a receiver is known. A receiver that only the environment names may be meant
+// for other programs: an error in it is logged, and the node works without spans.
 func startSpans(h *Node) error {
 	if h.cfg.NoActors {
 		return nil
@@ -35,8 +35,8 @@ func startSpans(h *Node) error {
 	return nil
 }
 
-// shardHeads returns the function that lists the newest entries of the logs of a shard of the shared server. Without one
-// it lists nothing: the shards of a node with its own server do not move.
+// shardHeads returns the function that lists the newest entries of the logs of a shard of the shared server. Without
+// one it lists nothing: the shards of a node with its own server do not move.
 func shardHeads(streams *jetstream.Post) func(ctx context.Context, pool string, shard int, each func(mailbox.Head) error) error {
 	return func(ctx context.Context, pool string, shard int, each func(mailbox.Head) error) error {
 		if streams == nil {

@@ -21,9 +21,9 @@ import (
 // throttleSync shares the rate limits of providers between nodes. Each node has its own keys
 // (<throttle>.<node>), so no node overwrites the notice of another, and each key expires with
 // the pause and the settings that it announces. What providers report about their rates is the
-// same for all nodes and outlives them: it has one key for each throttle (<throttle>.rates). A pause is a duration from the broker's stamp of its entry,
-// so no two clocks are compared. If the bucket cannot be reached, each node runs into the
-// limits by itself: at most as many more refusals as there are nodes.
+// same for all nodes and outlives them: it has one key for each throttle (<throttle>.rates). A pause is a duration
+// from the broker's stamp of its entry, so no two clocks are compared. If the bucket cannot be reached, each node
+// runs into the limits by itself: at most as many more refusals as there are nodes.
 type throttleSync struct {
 	js         jetstream.JetStream
 	bucket     jetstream.KeyValue

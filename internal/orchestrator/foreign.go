@@ -20,8 +20,9 @@ const Foreign = "foreign"
 const ForeignPrompt = "Give the task to the agent of another program whose name is yours, and pass on its answer. Begin the answer with " +
 	failedMark + " if it has none."
 
-// NewForeign returns the client of the route Foreign. It calls the agent of another program whose name its caller has: with the
-// task, with the answers of people to what that agent asks, and with what its caller misses in its answer.
+// NewForeign returns the client of the route Foreign. It calls the agent of another program whose name
+// its caller has: with the task, with the answers of people to what that agent asks, and with what its
+// caller misses in its answer.
 func NewForeign() model.Client { return foreignClient{} }
 
 type foreignClient struct{}

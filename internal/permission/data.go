@@ -88,9 +88,9 @@ var (
 	plainTools   = slices.Concat(loopTools, WriteTools, []string{"memory_write", "memory_delete", skillTool})
 )
 
-// DataOf says what a tool does with data: as its spec states or, if it states nothing, by its kind. Commands of agent files
-// and functions of the program may read and send all; what they return is the user's own, as what a shell command prints
-// (Permissions.TaintFiles says otherwise).
+// DataOf says what a tool does with data: as its spec states or, if it states nothing, by its kind. Commands of agent
+// files and functions of the program may read and send all; what they return is the user's own, as what a shell
+// command prints (Permissions.TaintFiles says otherwise).
 func DataOf(s model.ToolSpec, isCommand, taintFiles bool) Data {
 	if s.Data != "" {
 		words := strings.Split(s.Data, ",")

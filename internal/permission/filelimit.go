@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// FileLimit keeps one tool that reads files to those that fit a pattern. Decide compares the path that a call names; the
-// tools compare the path that links lead to.
+// FileLimit keeps one tool that reads files to those that fit a pattern. Decide compares the path that a call names;
+// the tools compare the path that links lead to.
 type FileLimit struct {
 	Tool     string
 	Patterns []string

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Calls of agents of other programs leave the machine: unlike a delegation to an agent of the run, such a call is one with
-// a side effect, and a rule that allows it names the agent.
+// Calls of agents of other programs leave the machine: unlike a delegation to an agent of the run, such a call is one
+// with a side effect, and a rule that allows it names the agent.
 
 // callsForeign reports whether a call is to an agent of another program: its name is HARNESS/OWNER/NAME.
 func callsForeign(c Call) bool {
@@ -17,8 +17,8 @@ func callsForeign(c Call) bool {
 // allForeign is the pattern of all agents of other programs.
 const allForeign = "*/*"
 
-// matchesAgent compares a pattern with the name of an agent: the name itself, HARNESS/* and HARNESS/OWNER/* for all agents
-// of other programs whose names begin so, or allForeign.
+// matchesAgent compares a pattern with the name of an agent: the name itself, HARNESS/* and HARNESS/OWNER/* for all
+// agents of other programs whose names begin so, or allForeign.
 func matchesAgent(pattern, name string) bool {
 	if pattern == allForeign {
 		return strings.Contains(name, "/")

@@ -74,7 +74,8 @@ func mayReach(pattern, workspace, dir string) bool {
 func FilePatterns(list []spec.Permissions) (denied, asked []string) {
 	patterns := func(rules []spec.PermissionRule) (found []string) {
 		for _, text := range rules {
-			if r, err := ParseGuard(text.Text); err == nil && r.tool == "read_file" && r.pattern != "" { // others deny every call
+			// a rule without a pattern denies every call
+			if r, err := ParseGuard(text.Text); err == nil && r.tool == "read_file" && r.pattern != "" {
 				found = append(found, r.pattern)
 			}
 		}

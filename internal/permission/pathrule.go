@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// PathRule is a rule about files whose pattern begins with a fixed path: what a node needs to know to find where links on
-// that path lead.
+// PathRule is a rule about files whose pattern begins with a fixed path: what a node needs to know to find
+// where links on that path lead.
 type PathRule struct {
 	Tool  string
 	Fixed string // without *; "/…" is a path of the machine, any other lies in the directory of the run

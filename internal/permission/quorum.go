@@ -9,8 +9,8 @@ import (
 // ApprovalsMax is the most that Permissions.Approvals may be.
 const ApprovalsMax = 2
 
-// addedByEnough are the rules that as many people have added as must approve a call: a rule that one person has added in
-// an answer to another agent does not approve the calls of an agent that needs two.
+// addedByEnough are the rules that as many people have added as must approve a call: a rule that one person has added
+// in an answer to another agent does not approve the calls of an agent that needs two.
 func (s *Set) addedByEnough(added []spec.PermissionRule) []spec.PermissionRule {
 	n := s.Approvals()
 	if n <= 1 {

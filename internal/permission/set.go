@@ -179,7 +179,8 @@ func whyInDoubt(c Call) string {
 	return "it may show what a rule denies"
 }
 
-// whyCommandsAsk says why every command is asked about: it could do with files what a rule forbids; "": no rule is about files.
+// whyCommandsAsk says why every command is asked about: it could do with files what a rule forbids;
+// "": no rule is about files.
 func (p agentRules) whyCommandsAsk() string {
 	sources := slices.Concat(p.Deny, p.Ask)
 	for i, r := range slices.Concat(p.deny, p.ask) {

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// The lethal trifecta: an agent that reads text from outside and private data and can send data out can be made to leak the
-// data.
+// The lethal trifecta: an agent that reads text from outside and private data and can send data out can
+// be made to leak the data.
 
 // TaintUsage says what ParseTaint reads.
 const TaintUsage = "ask, deny or off: what holds for calls that send data out, once an agent has read text from outside"
@@ -26,7 +26,8 @@ func ParseTaint(text string) (string, error) {
 // ByTaint is the author of a verdict about a call that sends data out.
 const ByTaint = "text from outside"
 
-// RecordsTaint reports whether the agent's run records which text from outside its agents have read: runs of earlier releases do not.
+// RecordsTaint reports whether the agent's run records which text from outside its agents have read: runs
+// of earlier releases do not.
 func (s *Set) RecordsTaint() bool {
 	return s != nil && slices.ContainsFunc(s.list, func(p agentRules) bool { return p.Taint != "" })
 }
@@ -82,7 +83,8 @@ func (p agentRules) decideTainted(v Verdict, c Call, t Tool, added []spec.Permis
 	return v
 }
 
-// allowsTainted reports whether a rule allows a call and says that it holds for agents that have read text from outside.
+// allowsTainted reports whether a rule allows a call and says that it holds for agents that
+// have read text from outside.
 func (p agentRules) allowsTainted(c Call, added []spec.PermissionRule) bool {
 	var list []Rule
 	for i, r := range p.allow {

@@ -52,7 +52,8 @@ func isUnseen(c rune) bool {
 	return c != ' ' && (!unicode.IsGraphic(c) || unicode.In(c, unicode.Zs, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point, unicode.Bidi_Control, blank))
 }
 
-// blank are the characters that most fonts draw as an empty place, or not at all, and that no property of Unicode names.
+// blank are the characters that most fonts draw as an empty place, or not at all, and that no
+// property of Unicode names.
 var blank = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0x2800, Hi: 0x2800, Stride: 1}, // a Braille pattern without dots

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// versionMax is the highest version that a person may give: each later change of a live policy needs a higher one, which
-// the log must still take.
+// versionMax is the highest version that a person may give: each later change of a live policy needs a higher one,
+// which the log must still take.
 const versionMax = 1_000_000_000
 
 // Compile makes the conditions of the rules that are written as expressions, or name a built-in rule, and checks the

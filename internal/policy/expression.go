@@ -16,9 +16,9 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// An expression has the syntax of Go, which go/parser reads: `contains(answer, "not sure") && tokens > 40_000`. It becomes
-// a disjunction of lists of conditions. There are no other functions than these, no variables and no loops: an
-// expression has no more conditions than it has text, and deciding costs a pass over them.
+// An expression has the syntax of Go, which go/parser reads: `contains(answer, "not sure") && tokens > 40_000`. It
+// becomes a disjunction of lists of conditions. There are no other functions than these, no variables and no loops:
+// an expression has no more conditions than it has text, and deciding costs a pass over them.
 
 // expressionBytesMax bounds an expression, and so the depth of its tree.
 const expressionBytesMax = supervisor.RuleTextMax

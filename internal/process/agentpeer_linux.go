@@ -79,8 +79,8 @@ func IsAgentPeerTCP(remote, local string) bool {
 	return !slices.Equal(own, still)
 }
 
-// isThisMachine reports whether a peer's address is one of this machine: a program may dial any of them from any other. own
-// lists the addresses of the interfaces; if it fails, nothing shows that the peer is elsewhere.
+// isThisMachine reports whether a peer's address is one of this machine: a program may dial any of them from any
+// other. own lists the addresses of the interfaces; if it fails, nothing shows that the peer is elsewhere.
 func isThisMachine(peer netip.Addr, own func() ([]net.Addr, error)) bool {
 	peer = peer.Unmap().WithZone("")
 	if peer.IsLoopback() {
@@ -129,8 +129,9 @@ func holdsSocket(pid int, inodes []string) bool {
 	return false
 }
 
-// isAgentProcess walks from a process to the first ancestor that it shares with this one. A node that an agent's command
-// has started, such as one of a test, is below a keeper itself, and so are its users: that keeper counts for nothing.
+// isAgentProcess walks from a process to the first ancestor that it shares with this one. A node that an
+// agent's command has started, such as one of a test, is below a keeper itself, and so are its users: that
+// keeper counts for nothing.
 func isAgentProcess(pid int) bool {
 	own := ancestorsOf(os.Getpid())
 	for range 3 { // a parent that ends meanwhile leaves its children to another one

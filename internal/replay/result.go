@@ -41,9 +41,10 @@ const (
 	stateParked   = "parked"
 )
 
-// CompareState compares the state that a file gives for its run with the logs; nil: they agree, or the state leaves no trace.
-// A finished run is over, and a parked one has a question without an answer. The entry that closes the log may be missing: a
-// process may end after the result is known and before it wrote that entry, and no decision follows from it.
+// CompareState compares the state that a file gives for its run with the logs; nil: they agree, or the state
+// leaves no trace. A finished run is over, and a parked one has a question without an answer. The entry that
+// closes the log may be missing: a process may end after the result is known and before it wrote that entry,
+// and no decision follows from it.
 func (r *Run) CompareState(claimed string) *Difference {
 	d := &Difference{Log: mailbox.At(r.run, mailbox.Super), Entry: r.superEntries, State: "the last entry of the log of the run", Recorded: "the run is " + claimed}
 	switch {

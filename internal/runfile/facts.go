@@ -5,8 +5,8 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// EachFact decodes the facts in the logs of agents; own says that the agent wrote the entry itself. What cannot be decoded
-// is left out.
+// EachFact decodes the facts in the logs of agents; own says that the agent wrote the entry itself. What
+// cannot be decoded is left out.
 func EachFact(entries []mailbox.Message, do func(m mailbox.Message, fact agent.Fact, own bool)) {
 	for _, m := range entries {
 		e, err := mailbox.Decode(m.Data)
@@ -36,8 +36,8 @@ func HasEnd(entries []mailbox.Message) bool {
 	return false
 }
 
-// EachAgent calls do for every agent that has a log, in the order of their first entries, with the name of its definition; ""
-// if no entry has it.
+// EachAgent calls do for every agent that has a log, in the order of their first entries, with the name of its
+// definition; "" if no entry has it.
 func EachAgent(entries []mailbox.Message, do func(id, name string)) {
 	var ids []string
 	names := map[string]string{}

@@ -95,7 +95,8 @@ func (c *cut) causesOf(at mailbox.Address, last int) map[mailbox.Address]int {
 	return needed
 }
 
-// arrival says which entry of a receiver's log, counted from 1, holds a message, and which entry of its sender caused it.
+// arrival says which entry of a receiver's log, counted from 1, holds a message, and which
+// entry of its sender caused it.
 type arrival struct {
 	cause uint64
 	at    mailbox.Address

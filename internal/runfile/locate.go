@@ -21,8 +21,9 @@ func (l *readLines) note(line int, data []byte, decoded entryLine) {
 	}
 }
 
-// locate says where a file was changed whose hash does not fit, as far as that can be known: by how a line is written, by
-// the hashes that entries carry of those before them, and by an entry that does not decode. It returns the first such line.
+// locate says where a file was changed whose hash does not fit, as far as that can be known: by how a line is
+// written, by the hashes that entries carry of those before them, and by an entry that does not decode. It
+// returns the first such line.
 func (r *reader) locate() (line int, text string) {
 	if r.lines.odd > 0 {
 		return r.lines.odd, "the file was changed in this line: it is not as troupe writes it"
@@ -89,7 +90,8 @@ func (l *locatedLog) changed() (line int, text string) {
 		l.whole+1, l.floor, l.at, first, last, l.carrier, carrier)
 }
 
-// firstOdd returns the first of the unconfirmed entries up to a number that does not decode, or is not as troupe writes it; -1: none.
+// firstOdd returns the first of the unconfirmed entries up to a number that does not decode, or is not as
+// troupe writes it; -1: none.
 func (l *locatedLog) firstOdd(through int) int {
 	for i := l.whole; i < through; i++ {
 		e, err := mailbox.Decode(l.data[i])

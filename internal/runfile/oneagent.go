@@ -22,9 +22,9 @@ var ErrOneAgent = errors.New("the agent cannot be taken out of its run")
 // TakeAgent makes the logs of a run whose root is one agent of another run, with the agents below it. The entries are a
 // consistent cut of that run. The caller must judge the logs that were made.
 //
-// The logs of the agents stay as they are, but for names. The log of the supervisor keeps its own entries, the commands and the
-// messages of these agents. What it has sent to them is computed again from that, and so is what they send: without the other
-// agents, grants may have another size.
+// The logs of the agents stay as they are, but for names. The log of the supervisor keeps its own entries, the
+// commands and the messages of these agents. What it has sent to them is computed again from that, and so is what
+// they send: without the other agents, grants may have another size.
 //
 // The other agents used a part of the budget. Before each message, the log says how much they used then
 // (supervisor.OthersUse). So the agents get the same grants as in the whole run, and at the end they have what the
@@ -42,8 +42,8 @@ func TakeAgent(entries []mailbox.Message, id spec.ID, to string, atMS int64) ([]
 	return append(taken, marks...), err
 }
 
-// roundsMax is how often the messages between the supervisor and the agents are computed again: a grant of another size changes
-// the next settlement, which changes the next grant.
+// roundsMax is how often the messages between the supervisor and the agents are computed again: a grant of another
+// size changes the next settlement, which changes the next grant.
 const roundsMax = 16
 
 func (t *taking) takeUntilStable() (taken []mailbox.Message, err error) {
@@ -347,8 +347,8 @@ func (t *taking) keptItems(e mailbox.Entry) (kept []mailbox.Item, err error) {
 	return kept, nil
 }
 
-// open changes the first entry of the run: its root is the agent, with the rights and limits that the agent has. The tree may
-// be as deep below it as before.
+// open changes the first entry of the run: its root is the agent, with the rights and limits that the agent has. The
+// tree may be as deep below it as before.
 func (t *taking) open(o *supervisor.Opened) {
 	o.Run, o.Root, o.Goal, o.Fork = t.to, t.task.Name, t.task.Goal, t.from+"@"+t.id
 	o.Conversation, o.InLane, o.Past, o.Media, o.RootTurns = "", false, nil, t.task.Media, 0

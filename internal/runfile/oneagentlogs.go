@@ -95,8 +95,8 @@ func (t *taking) takeLog(log []mailbox.Message) (taken []mailbox.Message, err er
 	return taken, nil
 }
 
-// checkSameMessage refuses a message that would say something else in the new run: what an agent has read is its history. Only a grant
-// may have another size.
+// checkSameMessage refuses a message that would say something else in the new run: what an agent has read is its
+// history. Only a grant may have another size.
 func (t *taking) checkSameMessage(item mailbox.Item, body []byte, of mailbox.Address) error {
 	switch {
 	case item.Kind == (agent.Submitted{}).Kind():
@@ -112,8 +112,8 @@ func (t *taking) checkSameMessage(item mailbox.Item, body []byte, of mailbox.Add
 	return fmt.Errorf("%w: %s of %s would say something else without the other agents", ErrOneAgent, item.Kind, of)
 }
 
-// checkSameRights refuses a task that the new run would give with other rights or limits: agents above bind those below them to
-// their hooks, permission rules and tools, and they are not in the new run.
+// checkSameRights refuses a task that the new run would give with other rights or limits: agents above bind those
+// below them to their hooks, permission rules and tools, and they are not in the new run.
 func checkSameRights(item mailbox.Item, body []byte, of mailbox.Address) error {
 	var was, now agent.Submitted
 	if err := errors.Join(mailbox.Unmarshal(item.Body, &was), mailbox.Unmarshal(body, &now)); err != nil {
@@ -138,8 +138,8 @@ func checkSameRights(item mailbox.Item, body []byte, of mailbox.Address) error {
 	return nil
 }
 
-// marks ends the logs: each agent at work reads that what is under way was begun in the other run, and the other agents hold
-// nothing any more.
+// marks ends the logs: each agent at work reads that what is under way was begun in the other run, and the other
+// agents hold nothing any more.
 func (t *taking) marks() (marks []mailbox.Message, err error) {
 	o, err := t.command("others", supervisor.OthersUse{Spent: t.others[len(t.others)-1].Spent})
 	marks = append(marks, o)

@@ -16,8 +16,9 @@ import (
 
 const addToolsHint = "add a tool of the run, or one that a new run has only if it is named: `troupe tools list`"
 
-// FindTools returns the tools that agents of a live run can be given, with their versions on this node: tools of the run, which an
-// agent of it may lack, and the restricted tools (toolset.RestrictedTools), which a run has only if they are named.
+// FindTools returns the tools that agents of a live run can be given, with their versions on this node: tools
+// of the run, which an agent of it may lack, and the restricted tools (toolset.RestrictedTools), which a run
+// has only if they are named.
 func FindTools(b *Builder, o supervisor.Opened, names []string) (tools []model.ToolSpec, versions map[string]string, err error) {
 	versions = map[string]string{}
 	for _, name := range names {

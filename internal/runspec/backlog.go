@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// grantBacklog gives the run the tools of the shared backlog if a definition or the request names one of them, also as backlog_*.
-// As with restricted tools, an agent that names no tools may pass those that only definitions name on, and is not offered them.
+// grantBacklog gives the run the tools of the shared backlog if a definition or the request names one of them,
+// also as backlog_*. As with restricted tools, an agent that names no tools may pass those that only
+// definitions name on, and is not offered them.
 func grantBacklog(allowed []string, t toolGrants) toolGrants {
 	namesOne := func(name string) bool { return strings.HasPrefix(name, "backlog_") }
 	byRequest := slices.ContainsFunc(allowed, namesOne)

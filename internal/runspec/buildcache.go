@@ -38,7 +38,8 @@ type buildCache struct {
 // cacheKey returns the key of the build of a request; "": the build depends on more than the request and the settings
 // of the node, for example on files that the request names.
 func (b *Builder) cacheKey(r client.RunRequest) string {
-	if b.cfg.Pools != nil || b.cfg.Recordings.Dir() != "" { // node pools come and go, and each run has a recording of its own
+	// node pools come and go, and each run has a recording of its own
+	if b.cfg.Pools != nil || b.cfg.Recordings.Dir() != "" {
 		return ""
 	}
 	if namesFiles(r) || r.Fork != "" || r.Instead != "" || len(r.Layers) > 0 || r.History != nil {
@@ -60,8 +61,8 @@ func namesFiles(r client.RunRequest) bool {
 		slices.Contains(orchestrator.RouteNames(), r.Agent) || slices.ContainsFunc(trust.RoutesOf(r), isScript)
 }
 
-// dependsOnFiles reports whether files decide what a run is: agent files, and scripts, which are checked at each build because
-// a run may have written over them. The node's own settings may name a script, too.
+// dependsOnFiles reports whether files decide what a run is: agent files, and scripts, which are checked at each
+// build because a run may have written over them. The node's own settings may name a script, too.
 func dependsOnFiles(o supervisor.Opened) bool {
 	usesScript := func(models ...spec.Model) bool {
 		return slices.ContainsFunc(models, func(m spec.Model) bool { return isScript(m.Name) })

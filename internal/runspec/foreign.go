@@ -58,8 +58,8 @@ func coveredDelegates(cfg *Config, t agentSet, req acceptedRequest, nano int64, 
 	return t, slices.DeleteFunc(slices.Clone(d.Delegates), isUncovered), nil
 }
 
-// chargeFor returns what is charged for a delegate of another program: the larger of what the agent file and the settings
-// state, because a file with a low charge would get around a limit in money.
+// chargeFor returns what is charged for a delegate of another program: the larger of what the agent file and the
+// settings state, because a file with a low charge would get around a limit in money.
 func chargeFor(cfg *Config, d agentfile.Definition, name string) float64 {
 	return max(agentfile.ChargeFor(d.Charges, name), agentfile.ChargeFor(cfg.Charges, name))
 }

@@ -14,8 +14,8 @@ import (
 
 const forkModelHint = "fork it with a model that fits: -m PROVIDER/MODEL"
 
-// ForkModel returns the model with which a fork goes on, if its request names another one than the run has; nil: it names
-// none, or the same. nano is the limit in money that the fork needs then; 0: the one that it has.
+// ForkModel returns the model with which a fork goes on, if its request names another one than the run has; nil: it
+// names none, or the same. nano is the limit in money that the fork needs then; 0: the one that it has.
 func ForkModel(b *Builder, o supervisor.Opened, named client.RunRequest) (set *agent.ModelSet, nano int64, err error) {
 	if named.Model == "" {
 		return nil, 0, nil
@@ -57,8 +57,8 @@ func ForkModel(b *Builder, o supervisor.Opened, named client.RunRequest) (set *a
 	return &agent.ModelSet{Model: m, Summaries: summaries, Version: HashVersion(baseModel(m))}, nano, nil
 }
 
-// CheckSetModel refuses a model that the logs of a recorded run set, if a fork of the run could not have it here under a
-// limit in money; 0: none.
+// CheckSetModel refuses a model that the logs of a recorded run set, if a fork of the run could not have it here
+// under a limit in money; 0: none.
 func CheckSetModel(b *Builder, o supervisor.Opened, named client.RunRequest, route string, nano int64) error {
 	cfg := b.cfg
 	cfg.Trust = cfg.Trust.ForRequest(named)

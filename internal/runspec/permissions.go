@@ -119,7 +119,8 @@ func (b *Builder) runPermissions(req acceptedRequest) (spec.Permissions, error) 
 	if i := slices.IndexFunc(req.claude, func(s agentfile.ClaudeSettings) bool { return s.NoBypass }); i >= 0 && p.Mode == spec.ModeBypass {
 		return p, refuse.Bad("choose another mode, such as acceptEdits, or remove disableBypassPermissionsMode from that file", "permission mode %s: %s forbids it", p.Mode, req.claude[i].Name)
 	}
-	p.Taint = cmp.Or(p.Taint, spec.TaintOff) // each run records what its agents read: one that continues it may be stricter
+	// each run records what its agents read: one that continues it may be stricter
+	p.Taint = cmp.Or(p.Taint, spec.TaintOff)
 	p = withClaudeRules(p, req.claude)
 	p.UserEnv = req.isOwn && len(req.claude) > 0 && req.claude[0].Own && req.claude[0].HasEnv
 	if p, err = withRealPaths(p, req.workspace); err != nil {

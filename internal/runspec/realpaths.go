@@ -77,8 +77,8 @@ func guardedTargets(workspace, fixed string) (found []string) {
 	return append(found, real)
 }
 
-// targetsAbove returns where the links of a path of the machine lead, of those on the way to the directory. It goes from
-// the top, and no further than the directory.
+// targetsAbove returns where the links of a path of the machine lead, of those on the way to the directory. It goes
+// from the top, and no further than the directory.
 func targetsAbove(workspace, fixed string) []string {
 	if !filepath.IsAbs(fixed) {
 		return nil

@@ -244,8 +244,8 @@ func (b *Builder) checkScripts(r client.RunRequest) error {
 	return nil
 }
 
-// badScript explains why a request cannot use a script. About a file that is not approved, and in no open place, a client learns nothing:
-// neither whether it exists, nor its contents.
+// badScript explains why a request cannot use a script. About a file that is not approved, and in no open place, a
+// client learns nothing: neither whether it exists, nor its contents.
 func badScript(route, path string, isOpen bool, err error) error {
 	switch {
 	case errors.Is(err, scriptfile.ErrScript):

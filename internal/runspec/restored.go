@@ -44,7 +44,8 @@ func CheckRestored(b *Builder, o supervisor.Opened, named client.RunRequest) err
 		return refuse.Bad("leave --dir out", "the run %s has no directory", o.Run)
 	}
 	cfg := b.cfg
-	cfg.Trust = cfg.Trust.ForRequest(named) // the request that names the files is another than the one like the recorded run
+	// the request that names the files is another than the one like the recorded run
+	cfg.Trust = cfg.Trust.ForRequest(named)
 	b = New(cfg)
 	fresh, _, err := b.buildWhole(requestLike(o, named))
 	if err != nil {
@@ -53,8 +54,8 @@ func CheckRestored(b *Builder, o supervisor.Opened, named client.RunRequest) err
 	return compareRights(b, o, fresh)
 }
 
-// PlaceRestored returns where a run from a file goes on, if it does so in the directory that a request names: the directory
-// without links, and the node pool of a new run with that directory.
+// PlaceRestored returns where a run from a file goes on, if it does so in the directory that a request names: the
+// directory without links, and the node pool of a new run with that directory.
 func PlaceRestored(b *Builder, named client.RunRequest) (dir, pool string, err error) {
 	if dir, _, err = b.cfg.Trust.CheckNamed(named, "dir", named.Dir, b.cfg.Trust.Roots); err != nil {
 		return "", "", err
@@ -272,8 +273,8 @@ func sameRules(a, b []spec.PermissionRule) bool {
 	return !slices.ContainsFunc(a, isIn(b)) && !slices.ContainsFunc(b, isIn(a))
 }
 
-// loosensTaint reports whether a value of Permissions.Taint is looser than another. A run of an earlier release states none,
-// which is as loose as off.
+// loosensTaint reports whether a value of Permissions.Taint is looser than another. A run of an earlier release
+// states none, which is as loose as off.
 func loosensTaint(mode, than string) bool {
 	mode = cmp.Or(mode, spec.TaintOff)
 	return spec.StricterTaint(mode, than) != mode

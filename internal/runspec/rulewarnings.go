@@ -15,13 +15,13 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// fromFlag begins the place of a rule that the request itself brings: it is about this run, and so about its MCP servers and
-// agents.
+// fromFlag begins the place of a rule that the request itself brings: it is about this run, and so about
+// its MCP servers and agents.
 const fromFlag = "--"
 
-// warnUnmatchedRules warns about rules of the request, of the directory and of agent files that can match no call: a rule that
-// denies or asks about a name that nothing has protects nothing. The rules of the operator and of the user are for runs of all
-// directories, and may be about tools that this one does not have.
+// warnUnmatchedRules warns about rules of the request, of the directory and of agent files that can match no call: a
+// rule that denies or asks about a name that nothing has protects nothing. The rules of the operator and of the user
+// are for runs of all directories, and may be about tools that this one does not have.
 func warnUnmatchedRules(req acceptedRequest, tools []model.ToolSpec, defs []supervisor.Definition) (warnings []string) {
 	rules := listRules(req.permissions)
 	if s := req.settings; s != nil && s.SharedErr == nil && s.File != config.UserFile() {

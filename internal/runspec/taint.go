@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// The lethal trifecta: an agent that reads text from outside and private data and can send data out can be made to leak the
-// data.
+// The lethal trifecta: an agent that reads text from outside and private data and can send data out can
+// be made to leak the data.
 
 const taintHint = "see docs/taint.md"
 

@@ -164,7 +164,8 @@ func checkToolsLeft(req acceptedRequest, root supervisor.Definition, tools []mod
 		"the agent %s has none of the tools that its file names: %.200s", root.Name, strings.Join(named, ", "))
 }
 
-// noteCutAgents names the agents of files that lose tools of their own lists, because the request keeps the run from these.
+// noteCutAgents names the agents of files that lose tools of their own lists, because the request
+// keeps the run from these.
 func noteCutAgents(t toolGrants, isCut func(model.ToolSpec) bool) []string {
 	var cut []string
 	for _, s := range t.tools {

@@ -108,7 +108,8 @@ func (s *confinement) mountProc() error {
 // because that would affect the whole machine.
 func (s *confinement) setUpNamespace() {
 	if s.task.User {
-		for _, name := range []string{"user", "mnt", "net", "pid"} { // otherwise the command could create its own namespaces inside the sandbox
+		// otherwise the command could create its own namespaces inside the sandbox
+		for _, name := range []string{"user", "mnt", "net", "pid"} {
 			_ = os.WriteFile("/proc/sys/user/max_"+name+"_namespaces", []byte("0"), 0)
 		}
 	}

@@ -101,7 +101,8 @@ func (s *confinement) confineThread() error {
 	if !s.task.Spaces {
 		s.apartOnly(abi)
 	}
-	if err := denySockets(s.task.Spaces); err != nil { // also sockets of the network: a process that the command reaches may reach further
+	// also sockets of the network: a process that the command reaches may reach further
+	if err := denySockets(s.task.Spaces); err != nil {
 		for i, f := range s.report {
 			if f.What == Network || f.What == Files {
 				s.report[i] = Finding{f.What, false, "sockets of the machine can be connected to: " + err.Error()}

@@ -62,8 +62,8 @@ func (s *State) Next(id string, nowMS int64, isWorking func(run string) (bool, e
 	return Append{f}, nil
 }
 
-// chooseDue decides about the due times from first up to now, by the rule for missed ones. Of more than lookMax, it decides
-// about the older half: they begin no run by any rule, because there are more than MissedMax newer ones.
+// chooseDue decides about the due times from first up to now, by the rule for missed ones. Of more than lookMax, it
+// decides about the older half: they begin no run by any rule, because there are more than MissedMax newer ones.
 func (s *State) chooseDue(times func(int64) (int64, bool), first, nowMS int64) Due {
 	count, late := 0, 0 // of the due times, and of those that were missed
 	newest, newestLate := first, first

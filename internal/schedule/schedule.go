@@ -127,7 +127,8 @@ type (
 	}
 	// Ended ends the schedule: it was deleted.
 	Ended struct{}
-	// Condensed holds the state after the entry at the place After: if it comes next, the entries before it are not needed.
+	// Condensed holds the state after the entry at the place After: if it comes next, the entries
+	// before it are not needed.
 	Condensed struct {
 		After uint64 `msgpack:"a"`
 		State State  `msgpack:"s"`

@@ -102,8 +102,8 @@ func clipMasked(mask *redact.Masker, s string) string {
 	return strings.Clone(clip.Text(mask.MaskText(clip.Prefix(s, maskedBytesMax)), textBytesMax))
 }
 
-// ShellStarted tells the exporter that this node begins to act on a log, under a lease. If the lease is another one than
-// before, another node may have written to the log meanwhile: the exporter reads the log again.
+// ShellStarted tells the exporter that this node begins to act on a log, under a lease. If the lease is another one
+// than before, another node may have written to the log meanwhile: the exporter reads the log again.
 func (x *Exporter) ShellStarted(at mailbox.Address, lease uint64) {
 	if at.Agent() == mailbox.Super {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-run/troupe/internal/metrics"
 )
 
-// logSpans makes the spans of one agent from the events of its log, in their order. It is a pure function of the events:
-// each node that follows the log makes the same spans.
+// logSpans makes the spans of one agent from the events of its log, in their order. It is a pure function of the
+// events: each node that follows the log makes the same spans.
 type logSpans struct {
 	run, agent string
 	texts      func(string) string // makes a text fit for a span; nil: spans have no texts

@@ -110,8 +110,8 @@ func (x *Exporter) endPast(f *followedLog, spans *logSpans, ended []span, before
 // errEnough ends a read that has found what it looks for.
 var errEnough = errors.New("telemetry: enough")
 
-// readPast reads the log of an agent before an entry; 0: all of it. It returns the spans that another process may not have
-// sent: those that ended shortly before the newest of these entries, and after the entry sent.
+// readPast reads the log of an agent before an entry; 0: all of it. It returns the spans that another process may not
+// have sent: those that ended shortly before the newest of these entries, and after the entry sent.
 func (x *Exporter) readPast(at mailbox.Address, sent, before uint64) (*logSpans, []span, error) {
 	at, err := x.findLog(at)
 	if err != nil {
@@ -174,8 +174,8 @@ func eachEvent(ctx context.Context, logs mailbox.Post, at mailbox.Address, each 
 	return err
 }
 
-// resendRecent sends the last spans of the logs that were at work shortly before the newest of the listed entries. It does
-// not matter whether they have ended: a log that goes on here continues from there.
+// resendRecent sends the last spans of the logs that were at work shortly before the newest of the listed entries. It
+// does not matter whether they have ended: a log that goes on here continues from there.
 func (x *Exporter) resendRecent(each func(func(mailbox.Head) error) error) {
 	newest, recent := int64(0), []mailbox.Head{}
 	isOld := func(h mailbox.Head) bool { return h.At < newest-resendMS }
@@ -242,8 +242,8 @@ func (x *Exporter) endGivenUp(e event.Published, d event.Result) {
 
 func isGivenUp(a event.AgentResult) bool { return a.GivenUp }
 
-// givenUpSpans are the span of an agent that the run has given up, and those of its open calls; none, if it came back and
-// ended itself.
+// givenUpSpans are the span of an agent that the run has given up, and those of its open calls; none, if it
+// came back and ended itself.
 func (x *Exporter) givenUpSpans(e event.Published, a event.AgentResult) []span {
 	end := stampOf(e)
 	l := newLogSpans(e.Run, string(a.ID), x.texts())

@@ -76,7 +76,8 @@ func (c treeColumns) within(width int) treeColumns {
 	return c
 }
 
-// drawID draws an id in its column, with two spaces before it: its end behind "…" if it is longer, as --agent takes it.
+// drawID draws an id in its column, with two spaces before it: its end behind "…" if it is
+// longer, as --agent takes it.
 func (c treeColumns) drawID(s Style, id string) string {
 	if c.ids == 0 {
 		return ""

@@ -124,8 +124,8 @@ func (t *Tree) IsToolRunning() bool {
 	return false
 }
 
-// CallsInProgress lists what the agents at or below one are doing that a cancel lets end, one line each: calls of tools and of
-// models. "" is for all agents.
+// CallsInProgress lists what the agents at or below one are doing that a cancel lets end, one line each: calls of
+// tools and of models. "" is for all agents.
 func (t *Tree) CallsInProgress(below string) (lines []string) {
 	for _, id := range t.arrange().ids {
 		m := t.agents[id]

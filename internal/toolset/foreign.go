@@ -52,8 +52,8 @@ const (
 	progressBytes = 200                    // of a report
 )
 
-// foreignAgents is the tool that calls agents of other programs: the loop passes a delegation to one of them on as a call
-// of a tool.
+// foreignAgents is the tool that calls agents of other programs: the loop passes a delegation to one of
+// them on as a call of a tool.
 type foreignAgents struct {
 	names   []string
 	call    func(ctx context.Context, c AgentCall) (string, error)
@@ -147,7 +147,8 @@ type answerSchema struct {
 
 var errNotFitting = errors.New("the agent has done the task, and its answer does not fit the schema")
 
-// readAnswerSchema reads the schema of a delegation: an object, or one as a text. The loop has refused one that cannot be used.
+// readAnswerSchema reads the schema of a delegation: an object, or one as a text. The loop has
+// refused one that cannot be used.
 func readAnswerSchema(raw json.RawMessage) (a answerSchema, err error) {
 	if a.text = strings.TrimSpace(string(raw)); a.text == "" || a.text == "null" {
 		return answerSchema{}, nil

@@ -16,8 +16,8 @@ func (b *Builder) OpenMemory(scope, agent, dir string) (agentmemory.Store, error
 	return agentmemory.OpenStore(statedir.StateDir(b.cfg.StateDir), scope, agent, dir)
 }
 
-// MemoryPrompt returns the part of a prompt that lists the notes of a store, for a run in a directory ("": in none). It hides
-// the secrets that are known now: a note may be older than a secret.
+// MemoryPrompt returns the part of a prompt that lists the notes of a store, for a run in a directory ("": in none).
+// It hides the secrets that are known now: a note may be older than a secret.
 func (b *Builder) MemoryPrompt(store agentmemory.Store, notes []agentmemory.Note, dir string) (string, error) {
 	mask, err := b.maskerOf(dir)
 	if err != nil {

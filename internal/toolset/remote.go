@@ -85,7 +85,8 @@ var offBecause = map[mcpclient.State]string{mcpclient.Fresh: "new since the serv
 // RemoteTools returns the tools of a task that MCP servers provide.
 func (b *Builder) RemoteTools(t spec.Task) []tool.Tool {
 	var tools []tool.Tool
-	hold := sync.OnceValues(func() (*workdir.HeldDirectory, error) { return workdir.Hold(t.Workspace) }) // one descriptor for all
+	// one descriptor for all
+	hold := sync.OnceValues(func() (*workdir.HeldDirectory, error) { return workdir.Hold(t.Workspace) })
 	for _, s := range t.Servers {
 		find := func() (mcpclient.Server, error) { return b.CurrentServer(s, t.Workspace) }
 		if liesBelow(t.Workspace, s.Source) {

@@ -63,7 +63,8 @@ func IndexTool(list []model.ToolSpec, name string) int {
 	return slices.IndexFunc(list, func(s model.ToolSpec) bool { return s.Name == name })
 }
 
-// restrictedTools returns the restricted tools of a task that are not its own commands. Its shell has further variables.
+// restrictedTools returns the restricted tools of a task that are not its own commands. Its
+// shell has further variables.
 func (b *Builder) restrictedTools(t spec.Task, env []string) ([]tool.Tool, error) {
 	var list []tool.Tool
 	for _, name := range NamedOnly {

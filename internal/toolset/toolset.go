@@ -49,8 +49,8 @@ type Config struct {
 	Hub *mcpclient.Hub
 	// Blobs holds results that were clipped.
 	Blobs mailbox.Blobs
-	// CallAgent gives a task to an agent of another program and returns its answer, which may be a part of it if there is an
-	// error. Default: agents of other programs cannot be called.
+	// CallAgent gives a task to an agent of another program and returns its answer, which may be a part of it if there
+	// is an error. Default: agents of other programs cannot be called.
 	CallAgent func(ctx context.Context, c AgentCall) (string, error)
 	// A2AAgents are the names of the agents of the protocol A2A that this node can call, as agent files write them.
 	A2AAgents []string

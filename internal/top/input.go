@@ -10,7 +10,8 @@ import (
 // Input is an input of Model.Update: Key, Pasted, Resized, Ticked, EventsRead or Fetched.
 type Input interface{ isInput() }
 
-// Key is a key that was pressed. Name is as in "a", "A", "enter", "esc", "up", "pgdown", "ctrl+c"; Text is what it types.
+// Key is a key that was pressed. Name is as in "a", "A", "enter", "esc", "up", "pgdown",
+// "ctrl+c"; Text is what it types.
 type Key struct {
 	Name, Text string
 	At         time.Time

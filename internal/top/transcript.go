@@ -47,7 +47,8 @@ func (t *transcript) addEvent(e client.Event, agent string) {
 		return
 	}
 	t.stale = true
-	if e.Kind != event.KindMessageAssistant && e.Kind != event.KindModelFinished { // what was written stands until it is read
+	// the deltas of a reply stay until its message is read
+	if e.Kind != event.KindMessageAssistant && e.Kind != event.KindModelFinished {
 		t.writing = ""
 	}
 }

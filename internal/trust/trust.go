@@ -37,8 +37,8 @@ type Policy struct {
 	asked *client.RunRequest // see ForRequest
 }
 
-// ForRequest returns the policy for a run that is built for a request like another one: what the user's command has brought
-// for asked may be named.
+// ForRequest returns the policy for a run that is built for a request like another one: what the user's command has
+// brought for asked may be named.
 func (p Policy) ForRequest(asked client.RunRequest) Policy {
 	p.asked = &asked
 	return p

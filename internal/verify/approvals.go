@@ -63,8 +63,8 @@ func (v *verifier) isApproved(l *log, call string, after, before uint64) bool {
 	return false
 }
 
-// approvalsNeeded is how many people must approve what a question is about: as many as it says, or as the permissions of
-// the agent want.
+// approvalsNeeded is how many people must approve what a question is about: as many as it says, or as the
+// permissions of the agent want.
 func (l *log) approvalsNeeded(q question) int {
 	need := q.body.Approvals
 	for _, p := range l.task.Task.Permissions {
@@ -88,8 +88,8 @@ func (v *verifier) checkBegun(l *log, a *attempt, tool string) {
 	}
 }
 
-// checkAsked checks that a call about which a person was asked begins by the approval of the newest question: of as many
-// people as it needs. A question that is asked again for the next approval is the same one.
+// checkAsked checks that a call about which a person was asked begins by the approval of the newest question: of as
+// many people as it needs. A question that is asked again for the next approval is the same one.
 func (v *verifier) checkAsked(l *log, a *attempt) {
 	if a.started == 0 {
 		return

@@ -354,8 +354,8 @@ func (b *ledger) checkGranted(g grantOf, r request) {
 	}
 }
 
-// checkLimits checks the sums after a grant, of that to which the grant has added: a limit may have been lowered below what is
-// settled, and a closing turn without calls is granted beyond a limit of calls.
+// checkLimits checks the sums after a grant, of that to which the grant has added: a limit may have been lowered
+// below what is settled, and a closing turn without calls is granted beyond a limit of calls.
 func (b *ledger) checkLimits(g grantOf, a *agentLedger, added Amount) {
 	settled, held := b.settled.plus(b.others.Spent), b.held.plus(b.others.Held)
 	settled = settled.minus(b.newOver) // the grant may have been made before a settlement of the same entry

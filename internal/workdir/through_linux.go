@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// DescriptorPath returns a path that leads to an open directory, wherever its name leads: for a program that is started in
-// it while it is open. Without /proc it returns the name.
+// DescriptorPath returns a path that leads to an open directory, wherever its name leads: for a program that is
+// started in it while it is open. Without /proc it returns the name.
 func DescriptorPath(f *os.File) string {
 	path := fmt.Sprintf("/proc/self/fd/%d", f.Fd())
 	if _, err := os.Stat(path); err != nil {

@@ -14,7 +14,8 @@ import (
 var ErrReplaced = errors.New("the directory is another one now: a link or another directory has taken its place")
 
 // Open opens a directory by a path without links, as filepath.EvalSymlinks returns it; a component that is a
-// link is an error. On Linux the result can only be named and compared, so that Open needs no right to list the directory.
+// link is an error. On Linux the result can only be named and compared, so that Open needs no
+// right to list the directory.
 func Open(path string) (*os.File, error) { return openPlain(path) }
 
 // CheckSame returns an error unless a path leads, without a link, to the directory that info describes.

@@ -13,8 +13,8 @@ import (
 )
 
 // TrustedDirs returns the directories whose files decide what this node executes: its state (approvals, approved MCP
-// servers, the password of the node), and the user's settings and agents, those of Claude Code too. No tool of a run sees
-// them, even in the directory of the run.
+// servers, the password of the node), and the user's settings and agents, those of Claude Code too. No tool of a run
+// sees them, even in the directory of the run.
 func TrustedDirs(state string) []string {
 	dirs := append([]string{statedir.StateDir(state), filepath.Dir(config.UserFile())}, agentfile.UserDirs()...)
 	if home := agentfile.ClaudeHome(); home != "" {

@@ -39,8 +39,8 @@ func New(stateDir, recording string) *Directories {
 // ErrMoved is the error of tools whose directory was replaced by another one.
 var ErrMoved = errors.New("workspace: the directory of the run is another one now: a link or another directory has taken its place")
 
-// FileRules are the patterns of an agent's permissions for files (see permission.FilePatterns): the tools do not see the
-// hidden ones, follow no link to the guarded ones, and none out of the limits.
+// FileRules are the patterns of an agent's permissions for files (see permission.FilePatterns): the tools do not see
+// the hidden ones, follow no link to the guarded ones, and none out of the limits.
 type FileRules struct {
 	Hidden, Guarded []string
 	Limits          []permission.FileLimit

@@ -238,7 +238,8 @@ func (b *Blobs) runBlobsOf(run string) *runBlobs {
 	return s
 }
 
-// Room returns how many bytes the blobs of a run take, or with run "" those of all runs, and how many they may take; most
+// Room returns how many bytes the blobs of a run take, or with run "" those of all runs, and
+// how many they may take; most
 // 0 means no limit.
 func (b *Blobs) Room(ctx context.Context, run string) (used, most uint64, err error) {
 	if run != "" {
@@ -283,8 +284,8 @@ func (b *Blobs) measureRun(ctx context.Context, run string) (sum int64, newest t
 	return sum, newest, nil
 }
 
-// Strays calls each for every run that has blobs and that known does not know: with the bytes of its blobs, and when the
-// newest was stored. It reads all names of the store.
+// Strays calls each for every run that has blobs and that known does not know: with the bytes of its blobs, and when
+// the newest was stored. It reads all names of the store.
 func (b *Blobs) Strays(ctx context.Context, known func(run string) bool, each func(run string, bytes uint64, newest time.Time)) error {
 	within, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()

@@ -300,8 +300,8 @@ func (p *Post) appendTo(ctx context.Context, pl *streamPool, to mailbox.Address,
 	p.out.queueAppend(ctx, &s.acks, subject, data, done)
 }
 
-// Stored returns how many bytes the streams of all pools hold together. inFullest reports whether a log is in the fullest
-// stream: only the removal of such a log changes what Room returns.
+// Stored returns how many bytes the streams of all pools hold together. inFullest reports whether a log is in the
+// fullest stream: only the removal of such a log changes what Room returns.
 func (p *Post) Stored(ctx context.Context) (sum uint64, inFullest func(mailbox.Address) bool, err error) {
 	pools, err := p.allPools(ctx)
 	if err != nil {

@@ -27,7 +27,8 @@ func (c *Client) answerSchema(req model.Request) (answerFormat, bool) {
 	}
 	var root struct{ Type any }
 	if json.Unmarshal([]byte(req.Schema), &root) != nil || root.Type != "object" {
-		return answerFormat{}, false // OpenAI rejects it, strict or not: the prompt contains the schema, and the loop checks the reply
+		// OpenAI rejects it, strict or not: the prompt contains the schema, and the loop checks the reply
+		return answerFormat{}, false
 	}
 	if s, ok := modelhttp.ConstrainSchema(req.Schema, true); ok {
 		return answerFormat{Name: schemaName, Schema: s, Strict: true}, true

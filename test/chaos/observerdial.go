@@ -15,8 +15,8 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// observerDialer connects observers to one server, in its protocol: with the user that its URL names, or with TLS and an
-// nkey.
+// observerDialer connects observers to one server, in its protocol: with the user that its URL
+// names, or with TLS and an nkey.
 type observerDialer struct {
 	server  *url.URL
 	subject string

@@ -177,7 +177,8 @@ var safeGitOptions = []string{"--no-pager", "--no-optional-locks", "--no-replace
 	"-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.sshCommand=false", "-c", "protocol.allow=never",
 	"-c", "log.showSignature=false", "-c", "gpg.program=false", "-c", "diff.external=", "-c", "credential.helper="}
 
-// gitEnvironment returns ours without variables that lead git elsewhere, and without settings of the user and the system.
+// gitEnvironment returns ours without variables that lead git elsewhere, and without settings
+// of the user and the system.
 func gitEnvironment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GIT_") })
 	return append(env, "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1",

@@ -77,8 +77,8 @@ func canonHistory(b []byte, history []model.Message) []byte {
 	return b
 }
 
-// canonOwn writes what a state that was stepped from a base refers to and its base does not. A step of another future that
-// writes into it changes this form, or the form of the base.
+// canonOwn writes what a state that was stepped from a base refers to and its base does not. A step of another future
+// that writes into it changes this form, or the form of the base.
 func canonOwn(b []byte, s, base *agent.State) []byte {
 	history := s.History
 	if len(base.History) > 0 && len(history) > 0 && &history[0] == &base.History[0] {
@@ -180,8 +180,8 @@ func canonSuper(b []byte, s *supervisor.State) []byte {
 	return b
 }
 
-// canonEffects writes the effects that a step requests. Of a request to a model only the messages count that are not those of the
-// history, which is written elsewhere.
+// canonEffects writes the effects that a step requests. Of a request to a model only the messages count that are not
+// those of the history, which is written elsewhere.
 func canonEffects(b []byte, effects []agent.Effect, history []model.Message) []byte {
 	for _, e := range effects {
 		call, ok := e.(agent.CallModel)

@@ -17,7 +17,8 @@ const (
 	contextSteps  = 23 // between two changes
 )
 
-// changeContext changes the system prompt, or the tools, of an agent: in its own log, or by the supervisor, which passes it on.
+// changeContext changes the system prompt, or the tools, of an agent: in its own log, or by the
+// supervisor, which passes it on.
 func (in *injector) changeContext() {
 	super := in.population.super
 	st := super.shadow.super.State

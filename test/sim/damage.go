@@ -41,8 +41,8 @@ func (ld *logDamager) loseHead() {
 	a.shadow.readAgain()
 }
 
-// isClientsChange reports whether an entry is a steering, or sets another model or layers: it may begin a log, so a log whose
-// head ends before it seems to be whole.
+// isClientsChange reports whether an entry is a steering, or sets another model or layers: it may begin a log, so a
+// log whose head ends before it seems to be whole.
 func isClientsChange(m mailbox.Message) bool {
 	e, err := mailbox.Decode(m.Data)
 	return err == nil && len(e.Items) > 0 && e.From == "" && slices.Contains([]string{"steered", "model_set", "context_set"}, e.Items[0].Kind)

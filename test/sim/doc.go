@@ -128,9 +128,10 @@
 // judge_throttles.go and judge_pauses.go judge the rate limiters of the models: no request is sent,
 // by any agent, before the time that its provider has named, as long as the node
 // lives; a throttled agent holds no reservation, is admitted in turn with others, and gives
-// up when its patience ends, not before; a reservation that is released was never used. In one seed of six settings allow so
-// many requests a minute, the provider reports twice as many, and no minute has more than the settings allow. In two seeds of three with refusals the families of
-// agents have priorities, and none waits for more turns of others than the rule says.
+// up when its patience ends, not before; a reservation that is released was never used. In one seed of six settings
+// allow so many requests a minute, the provider reports twice as many, and no minute has more than the settings
+// allow. In two seeds of three with refusals the families of agents have priorities, and none waits for more turns of
+// others than the rule says.
 //
 // LoopOptions (loop_options.go) are drawn like faults: hooks exist in every seed, and
 // crash, hang, answer nonsense, twice and too late (hooks.go); the others are on
@@ -139,10 +140,11 @@
 //
 // # Forks
 //
-// One seed in six or so is forked when it has ended (fork.go): the product cuts its logs at a turn, mostly one at which other agents
-// had something under way, and a second simulator reads the cut, gets the marks of a fork, at times another limit and
-// another model, and plays on to the end. All judges hold for it. Its states are the original's entry by entry; it is
-// not charged for a request of its original, and repeats nothing by itself that its original had begun.
+// One seed in six or so is forked when it has ended (fork.go): the product cuts its logs at a turn, mostly one
+// at which other agents had something under way, and a second simulator reads the cut, gets the marks of a
+// fork, at times another limit and another model, and plays on to the end. All judges hold for it. Its states
+// are the original's entry by entry; it is not charged for a request of its original, and repeats nothing by
+// itself that its original had begun.
 //
 // # Every prefix
 //

@@ -14,10 +14,11 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// A fork of a simulated run begins with the logs of the run at a consistent cut, which is the product's (runfile.CutFork), and
-// with the marks that the product appends (internal/control/forkchange.go). It keeps the id of the run, as one that is
-// restored does. A new simulator reads the entries of the cut in the order in which they were stored, so its judges
-// know what the logs say, and plays on with the plan of the seed, without damage and forged entries.
+// A fork of a simulated run begins with the logs of the run at a consistent cut, which is the product's
+// (runfile.CutFork), and with the marks that the product appends (internal/control/forkchange.go). It keeps the
+// id of the run, as one that is restored does. A new simulator reads the entries of the cut in the order in
+// which they were stored, so its judges know what the logs say, and plays on with the plan of the seed, without
+// damage and forged entries.
 
 const (
 	forksEvery      = 3 // which of the seeds are forked: see permissionsEvery
@@ -166,8 +167,8 @@ func (f *forker) noteOriginal(who spec.ID, item mailbox.Item) {
 	}
 }
 
-// markLogs ends the copied logs as a fork does: with other limits and another model, at times, and with a mark for each agent at
-// work.
+// markLogs ends the copied logs as a fork does: with other limits and another model, at times, and with a
+// mark for each agent at work.
 func (f *forker) markLogs() {
 	super := f.population.super
 	st := super.shadow.super.State

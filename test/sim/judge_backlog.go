@@ -14,8 +14,9 @@ import (
 // claimsMax is how many tasks one agent may have, as the judge reads the rule.
 const claimsMax = 8
 
-// backlogJudge checks that no task is lost, that each is done once, by the agent that has it, and that an agent gets a task of
-// another one only if the lease of that one has ended: it counts leases by itself, from the messages of agents.
+// backlogJudge checks that no task is lost, that each is done once, by the agent that has it, and that an
+// agent gets a task of another one only if the lease of that one has ended: it counts leases by itself,
+// from the messages of agents.
 type backlogJudge struct {
 	population *population
 	heard      map[spec.ID]int64 // the newest message of an agent

@@ -145,7 +145,8 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 	j.checkForward(before, p, f)
 }
 
-// checkForward checks that what is spent stays spent. In a damaged log it may have changed what other agents have spent.
+// checkForward checks that what is spent stays spent. In a damaged log it may have changed
+// what other agents have spent.
 func (j *budgetJudge) checkForward(before *supervisor.State, p budget.Pool, f activation.Fact) {
 	back := before.Pool.Spent.Tokens > p.Spent.Tokens && !(f.Kind == j.others.Kind() && j.population.super.damaged)
 	if back || p.Held.Tokens < 0 || p.Kept.Tokens < 0 {

@@ -18,8 +18,8 @@ type layerKey struct {
 	name  string
 }
 
-// contextJudge checks that the requests of an agent have the layers that were set for it, from the first reservation on that was
-// granted afterwards. Each change in the simulator has a text of its own.
+// contextJudge checks that the requests of an agent have the layers that were set for it, from the first reservation
+// on that was granted afterwards. Each change in the simulator has a text of its own.
 type contextJudge struct {
 	*watchedAgent
 	layers      map[layerKey]string // as its log sets them
@@ -64,8 +64,8 @@ func (j *contextJudge) apply(layers []spec.Layer) {
 	}
 }
 
-// checkRequest checks the system prompt of a request. A request that is sent again under its reservation stays as it was, and so does
-// a closing turn. Hooks may compute the prompt of a turn from what it was before.
+// checkRequest checks the system prompt of a request. A request that is sent again under its reservation stays as it
+// was, and so does a closing turn. Hooks may compute the prompt of a turn from what it was before.
 func (j *contextJudge) checkRequest(after *agent.State, e agent.CallModel) {
 	if after.Purpose != agent.ForTurn || after.ClosingReason != "" || len(j.seen) == 0 || len(hooksAt(after, spec.HookContext, "")) > 0 {
 		return
@@ -83,8 +83,8 @@ func (j *contextJudge) checkRequest(after *agent.State, e agent.CallModel) {
 	}
 }
 
-// runContextJudge checks that layers and removed tools reach the agents below, those that live and those that begin later, and
-// that no agent is given a tool that its parent may not use.
+// runContextJudge checks that layers and removed tools reach the agents below, those that live and those that begin
+// later, and that no agent is given a tool that its parent may not use.
 type runContextJudge struct {
 	population *population
 	layers     map[layerKey]string // that agents below inherit

@@ -14,8 +14,8 @@ func (fm *fakeModel) drawDeclaration() model.ToolCall {
 	return model.ToolCall{Name: declareTool, Args: oneOf(fm.dice, `{"reason":"no such order"}`, `{"reason":"no","kind":"refused"}`, `{"reason":"no","condition":9}`, `{"kind":"failed"}`)}
 }
 
-// checkDeclared checks that an agent that has declared a failure proposes to stop, or waits for those that it has to hear
-// before, and does not go on as after any other call.
+// checkDeclared checks that an agent that has declared a failure proposes to stop, or waits for those that it has to
+// hear before, and does not go on as after any other call.
 func (j *backgroundJudge) checkDeclared(before, after *agent.State, f activation.Fact) {
 	if len(after.History) < 2 || len(after.History) == len(before.History) || after.Cancel != nil {
 		return

@@ -17,8 +17,8 @@ type driftJudge struct {
 }
 
 // mayNotPass returns the differences with which an agent may not continue by itself, derived from
-// the rule in its documentation and not from the code that enforces it. A tool that only the history of a handoff names is
-// described as one that reads, and differs from none.
+// the rule in its documentation and not from the code that enforces it. A tool that only the history of a handoff
+// names is described as one that reads, and differs from none.
 func mayNotPass(sh *shell) []string {
 	var keys []string
 	found, pays := sh.logReader().Found, slices.ContainsFunc(sh.state.Agent.State.Task.Tools, func(t model.ToolSpec) bool { return t.Name == "pay" && t.Class != model.Read })

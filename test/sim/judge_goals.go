@@ -122,8 +122,8 @@ const (
 	obstacleAsksMax = 2        // how often the loop asks whether the task is done
 )
 
-// deniedAndLeft returns a call that a rule denied and that has not succeeded since, if the last answer does not say that
-// the task is done anyway. history begins with the agent's own task.
+// deniedAndLeft returns a call that a rule denied and that has not succeeded since, if the last answer does not say
+// that the task is done anyway. history begins with the agent's own task.
 func deniedAndLeft(history []model.Message) string {
 	denied, answer := map[string]bool{}, ""
 	for i, m := range history {

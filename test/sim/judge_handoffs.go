@@ -53,8 +53,8 @@ type handoffJudge struct {
 	to   spec.ID
 }
 
-// check checks that an agent that has handed off asks for nothing more, passes on what reaches it, and ends as the other
-// agent has. It reports whether the agent has handed off.
+// check checks that an agent that has handed off asks for nothing more, passes on what reaches it, and ends as the
+// other agent has. It reports whether the agent has handed off.
 func (j *handoffJudge) check(before, after *agent.State, f activation.Fact, out activation.Stepped) bool {
 	j.noteAccepted(before, f)
 	for _, c := range after.Calls {
@@ -126,8 +126,8 @@ func (j *handoffJudge) noteAccepted(before *agent.State, f activation.Fact) {
 	}
 }
 
-// checkEnd compares the end of an agent with that of the agent that had its conversation. What hooks said about the answer
-// counts, and so does an end for another reason than a person's.
+// checkEnd compares the end of an agent with that of the agent that had its conversation. What hooks said about the
+// answer counts, and so does an end for another reason than a person's.
 func (j *handoffJudge) checkEnd(after *agent.State) {
 	super := j.population.super
 	m, known := super.shadow.super.State.Member(j.to)

@@ -124,8 +124,8 @@ func isValidAnswer(gate agent.RunHooks, a spec.HookAnswer) bool {
 		(gate.Point != spec.HookPreTool || a.Args == "" || fitsArgs(gate.Input.Tool, a.Args))
 }
 
-// fitsArgs reports whether arguments are an object with the fields that its tool's schema requires, and with no others if the
-// schema says so.
+// fitsArgs reports whether arguments are an object with the fields that its tool's schema requires, and with no
+// others if the schema says so.
 func fitsArgs(tool, args string) bool {
 	var o map[string]json.RawMessage
 	if json.Unmarshal([]byte(args), &o) != nil || o == nil {

@@ -139,8 +139,8 @@ func (j *permissionJudge) quorum() int {
 	return most
 }
 
-// isAccepted reports whether an answer counts: it is about the call that is asked about, in time, and the last one of the
-// people who must approve.
+// isAccepted reports whether an answer counts: it is about the call that is asked about, in time, and the last one of
+// the people who must approve.
 func (j *permissionJudge) isAccepted(e agent.Answered, now int64) bool {
 	q := j.asked[e.Query]
 	return j.isValid(e, now) && (e.Decision != spec.Approve || q.people < 2 || j.approvers(e) >= q.people)
@@ -248,7 +248,8 @@ func (j *permissionJudge) checkExpiry(before, after *agent.State) {
 	}
 }
 
-// checkBegin checks that a call that begins is one that the rules allow, or that a person approved with these arguments.
+// checkBegin checks that a call that begins is one that the rules allow, or that a person
+// approved with these arguments.
 func (j *permissionJudge) checkBegin(after *agent.State, c agent.Call) {
 	switch args, approved := j.approved[c.ID]; j.decide(c.Name, classOf(after, c.Name)) {
 	case spec.HookDeny:

@@ -38,7 +38,8 @@ func (j *promptJudge) checkRequest(after *agent.State, e agent.CallModel) {
 		return
 	}
 	j.summaries = 0
-	if set := a.shadow.judge.models.set; set != nil && set.Model.Name != j.first { // other models take the place of the first ones
+	// other models take the place of the first ones
+	if set := a.shadow.judge.models.set; set != nil && set.Model.Name != j.first {
 		j.first, j.left, j.said = set.Model.Name, nil, ""
 	}
 	if slices.Contains(j.left, e.Model) {

@@ -69,7 +69,8 @@ func drawHooks(d dice) []spec.Hook {
 	for i := range list {
 		list[i] = spec.Hook{Name: "h" + itoa(i), Point: points[d.IntN(len(points))], Tools: oneOf(d, "", "", "pay|wipe", "look", "("),
 			Report: d.percent(10), Of: oneOf(d, "", "", "", spec.OfRoot, spec.OfChild)}
-		if list[i].Point == spec.HookPostTool && i%2 == 1 { // without another draw: seeds without such hooks stay what they were
+		// without another draw: seeds without such hooks stay what they were
+		if list[i].Point == spec.HookPostTool && i%2 == 1 {
 			list[i].Point = spec.HookToolResult
 		}
 		if d.percent(40) {

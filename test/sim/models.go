@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// The kinds of faults below follow from what was drawn already, so that the runs of the other seeds do not change. What they
-// do is not drawn among the other faults for the same reason: it happens at set steps.
+// The kinds of faults below follow from what was drawn already, so that the runs of the other seeds do not change.
+// What they do is not drawn among the other faults for the same reason: it happens at set steps.
 const (
 	modelsEvery   = 7 // which of the seeds set other models: see permissionsEvery
 	modelsAt      = 3
@@ -50,8 +50,8 @@ func (in *injector) changeUse() {
 	}
 }
 
-// setModel gives the run another model, as a fork does: the supervisor and each agent at work read it in their own logs. At
-// times one agent alone gets it.
+// setModel gives the run another model, as a fork does: the supervisor and each agent at work read it in their own
+// logs. At times one agent alone gets it.
 func (in *injector) setModel() {
 	super := in.population.super
 	st := super.shadow.super.State

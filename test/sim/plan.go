@@ -147,8 +147,8 @@ func newPlan(d dice, force *faultSet) seedPlan {
 	return p
 }
 
-// isDerived reports whether a kind of fault follows from what was drawn already, so that the runs of the other seeds do not
-// change, and whether it is on.
+// isDerived reports whether a kind of fault follows from what was drawn already, so that the runs of the other seeds
+// do not change, and whether it is on.
 func (p *seedPlan) isDerived(f faultSet) (on, derived bool) {
 	switch f {
 	case faultDiffering:

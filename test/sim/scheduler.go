@@ -34,7 +34,8 @@ func (sc *scheduler) mayPassivate(sh *shell) bool {
 	if !ok || due != 0 && due <= sc.now {
 		return false
 	}
-	if w := sh.actor.shadow.agent; w != nil && !asksPerson(&w.State) && !sh.state.HasUnread() { // else the shell is behind what the log says
+	// a shell that fails this check is behind its log
+	if w := sh.actor.shadow.agent; w != nil && !asksPerson(&w.State) && !sh.state.HasUnread() {
 		for _, c := range w.State.Calls {
 			if c.Stage == agent.Retrying && (due == 0 || due > c.Due) {
 				sc.fail("%s may rest until %d, and the next attempt of %s is due at %d", sh.start, due, c.ID, c.Due)
@@ -308,8 +309,8 @@ func (sc *scheduler) cancelStuckRun() {
 	}
 }
 
-// restartEndedActor restarts the shell of an actor with a damaged log, once, which has ended and not closed its log: a claim
-// that found no room came after the end (docs/gaps.md).
+// restartEndedActor restarts the shell of an actor with a damaged log, once, which has ended and not closed its log:
+// a claim that found no room came after the end (docs/gaps.md).
 func (sc *scheduler) restartEndedActor() bool {
 	for _, a := range sc.population.actors {
 		if a.damaged && !a.closed && !a.restarted && len(a.shells) > 0 && a.shells[0].logReader().MayClose() {

@@ -15,7 +15,8 @@ const (
 	subtreeSteps  = 19 // between two changes
 )
 
-// limitSubtree changes the limit of a live agent and those below it, down to what they use at the least, or freezes them.
+// limitSubtree changes the limit of a live agent and those below it, down to what they use at
+// the least, or freezes them.
 func (in *injector) limitSubtree() {
 	super := in.population.super
 	st := super.shadow.super.State
@@ -93,8 +94,8 @@ type subtreeRecord struct {
 	over   budget.Amount // that was used beyond the limit when it was set
 }
 
-// checkSubtrees checks that no subtree uses more than its limit, but what it used when the limit was set, and that nothing
-// of a frozen one is granted (checkThaw).
+// checkSubtrees checks that no subtree uses more than its limit, but what it used when the limit was set, and that
+// nothing of a frozen one is granted (checkThaw).
 func (j *budgetJudge) checkSubtrees(before, after *supervisor.State, f activation.Fact) {
 	if f.Kind == (supervisor.SubtreeLimitSet{}).Kind() {
 		j.noteSubtree(before, after, decodeFact[supervisor.SubtreeLimitSet](j.population, f))

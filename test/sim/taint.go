@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// drawTaint says what the tools do with data, and what holds for calls that send data out: look brings text from outside, and pay
-// sends data out.
+// drawTaint says what the tools do with data, and what holds for calls that send data out: look brings text from
+// outside, and pay sends data out.
 func drawTaint(d dice, o *supervisor.Opened) {
 	if !d.percent(60) {
 		return
@@ -38,8 +38,8 @@ func drawTaint(d dice, o *supervisor.Opened) {
 	}
 }
 
-// taintJudge knows by its own reading whether an agent has read text from outside: it reads the transcript, and what other
-// agents say about themselves.
+// taintJudge knows by its own reading whether an agent has read text from outside: it reads the transcript, and what
+// other agents say about themselves.
 type taintJudge struct {
 	*watchedAgent
 	read    bool            // the agent has read text from outside

@@ -6,9 +6,10 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Seeds from teamSeeds on play teams: the root delegates to several children first, and the limits of the run allow them.
-// All other draws are those of any seed, and seeds below teamSeeds play what they always have. A draw in which faults keep
-// the run from becoming a team is judged like any other run, and drawn again: seed 7 of TestSeeds plays seed
+// Seeds from teamSeeds on play teams: the root delegates to several children first, and the limits of the
+// run allow them. All other draws are those of any seed, and seeds below teamSeeds play what they always
+// have. A draw in which faults keep the run from becoming a team is judged like any other run, and drawn
+// again: seed 7 of TestSeeds plays seed
 // 1000000000007, then 2000000000007, and so on.
 const (
 	teamSeeds  = 1_000_000_000_000
@@ -52,8 +53,8 @@ func (p *population) countBegun() int {
 	return n
 }
 
-// allowTeam raises the limits of a run that keep it from becoming a team. The faults of a team end earlier, because each step of
-// a team costs more, and its end has more steps.
+// allowTeam raises the limits of a run that keep it from becoming a team. The faults of a team end earlier, because
+// each step of a team costs more, and its end has more steps.
 func (p *seedPlan) allowTeam() {
 	o := &p.opened
 	p.faultSteps /= 2

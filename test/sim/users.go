@@ -25,8 +25,8 @@ const spokenMax = 2
 // that the first one is on its way.
 const answersMax = 3
 
-// mayAnswer reports whether a person may still answer the query that an agent waits for. One that two people must approve
-// needs more answers: some are of the same person.
+// mayAnswer reports whether a person may still answer the query that an agent waits for. One that two people must
+// approve needs more answers: some are of the same person.
 func (u *users) mayAnswer(a *actor) bool {
 	q := a.shadow.agent.State.Suspended.Question
 	return u.answersTo(a.id, q.Query) < answersMax*max(1, 8*(q.Approvals-1))

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// valueForm writes values of one type in one way only, so that two values are the same exactly if their bytes are. It is compiled
-// from the type once: a seed writes thousands of states.
+// valueForm writes values of one type in one way only, so that two values are the same exactly if their bytes are. It
+// is compiled from the type once: a seed writes thousands of states.
 type valueForm func(b []byte, at unsafe.Pointer) []byte
 
 // valueForms holds the compiled forms by their types.

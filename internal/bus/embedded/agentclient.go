@@ -12,10 +12,12 @@ import (
 )
 
 // A person decides about a call, and no program of an agent. Such a program may have the credential of the user, whose
-// account it runs in, so the front looks which process holds the connection, and marks what an agent's program publishes on the
-// subjects of decisions. The node refuses marked decisions. A client that sends the mark itself only refuses itself.
+// account it runs in, so the front looks which process holds the connection, and marks what an agent's program
+// publishes on the subjects of decisions. The node refuses marked decisions. A client that sends the mark
+// itself only refuses itself.
 
-// decisionVerbs are the verbs that an agent's program may not use: they answer questions, approve calls, or change prompts and tools.
+// decisionVerbs are the verbs that an agent's program may not use: they answer questions, approve calls, or
+// change prompts and tools.
 var decisionVerbs = []string{"answer", "restore", "context", "run"}
 
 // isDecision reports whether a line publishes on a subject of decisions.

@@ -117,7 +117,8 @@ func (e *Server) rolePermissions(role bus.Role) *server.Permissions {
 		subscribe.Allow = []string{subjects.AllCommands(), names.AgentsSubjects, names.DiscoverySubjects, inboxSubjects(bus.RoleService)}
 	case role == bus.RoleClient:
 		ask()
-		publish.Allow = append(publish.Allow, subjects.AllTriggers(), bus.ServerInbox+">") // answers to questions of agents of other programs
+		// answers to questions of agents of other programs
+		publish.Allow = append(publish.Allow, subjects.AllTriggers(), bus.ServerInbox+">")
 	case role == bus.RoleAnyone && e.cfg.OpenControl:
 		ask()
 		// Deletion is irreversible, so it requires the user's own credential. The node itself refuses their new schedules,

@@ -315,8 +315,8 @@ func KVSubject(bucket, key string) (string, error) {
 	return "$KV." + bucket + "." + key, nil
 }
 
-// foreignForm is the form of the name of an agent of another program: three tokens of its subject. The protocol recommends
-// lower-case letters, but agents exist that have others.
+// foreignForm is the form of the name of an agent of another program: three tokens of its subject. The protocol
+// recommends lower-case letters, but agents exist that have others.
 var foreignForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}/[A-Za-z0-9_-]{1,63}/[A-Za-z0-9_-]{1,63}$`)
 
 // errForeignAgent says that a name is not that of an agent of another program.

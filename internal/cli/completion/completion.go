@@ -84,7 +84,8 @@ func (cs *Commands) Register(c *cobra.Command) {
 		c.ValidArgsFunction = cs.completeArguments(c)
 	}
 	if can := strings.Fields(c.Annotations[command.Formats]); len(can) > 0 && c.InheritedFlags().Lookup("output") != nil {
-		_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(can, cobra.ShellCompDirectiveNoFileComp)) // once for each command
+		// once for each command
+		_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(can, cobra.ShellCompDirectiveNoFileComp))
 	}
 	if f := c.LocalFlags().Lookup("agent"); f != nil {
 		_ = c.RegisterFlagCompletionFunc("agent", cs.completeAgent(c)) // the flag is there

@@ -105,8 +105,8 @@ func fileProblems(file string) (problems, notes []console.Remark) {
 	return problems, agents.RemarksOf(hookNotes, "")
 }
 
-// claudeProblems returns all problems of the settings of Claude Code, the user's and those of this directory, and what of
-// them does not hold.
+// claudeProblems returns all problems of the settings of Claude Code, the user's and those of this directory, and
+// what of them does not hold.
 func claudeProblems() (problems, notes []console.Remark) {
 	list, err := agentfile.ReadClaudeSettings(agentfile.ClaudeHome(), ".", func(string, string) bool { return true })
 	for _, p := range agentfile.SplitProblems(err) {

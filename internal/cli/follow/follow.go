@@ -334,8 +334,8 @@ func (f *Follower) parkedResult(s *session.Session) (r event.Result, still bool,
 	return *info.Result, info.State == client.RunParked, nil
 }
 
-// Finish prints the result, waits at most 5 s for the other runs of the node in this process and for hooks, closes the node, and
-// returns the exit code as an error.
+// Finish prints the result, waits at most 5 s for the other runs of the node in this process and for hooks, closes
+// the node, and returns the exit code as an error.
 func (f *Follower) Finish(s *session.Session, end Ending, recordings *session.Recordings) error {
 	f.Settle()
 	PrintAnswerHint(f.console, s, f.run, end)
@@ -360,8 +360,8 @@ func (f *Follower) Finish(s *session.Session, end Ending, recordings *session.Re
 	return exit.WithCode(exit.ForReason(end.Result.Reason, f.sig.Terminated.Load()))
 }
 
-// PrintResult prints the result of the run. On a screen it also says which limit has ended the run, and by how much it was
-// short. Of a canceled run it prints what the agent has said, and names the tools whose results it leaves out.
+// PrintResult prints the result of the run. On a screen it also says which limit has ended the run, and by how much
+// it was short. Of a canceled run it prints what the agent has said, and names the tools whose results it leaves out.
 func (f *Follower) PrintResult(s *session.Session, end Ending) error {
 	r := end.Result
 	isShort := r.Reason == spec.TokenBudget || r.Reason == spec.CostBudget || r.Reason == spec.MaxToolCalls

@@ -10,8 +10,9 @@ import (
 )
 
 // A key may answer a question by accident: it was meant for something else, or it is part of a paste. So it counts only
-// if no other key was pressed for keyQuiet before it while the question was on the screen, and none for keySettle after:
-// longer than people take from one key of a word to the next, and than a keyboard takes to repeat a key that is held.
+// if no other key was pressed for keyQuiet before it while the question was on the screen, and none for
+// keySettle after: longer than people take from one key of a word to the next, and than a keyboard takes to
+// repeat a key that is held.
 const (
 	keyQuiet  = 500 * time.Millisecond
 	keySettle = 350 * time.Millisecond

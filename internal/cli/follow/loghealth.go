@@ -152,8 +152,9 @@ func (w *logWatch) queueNotice(e client.Event) string {
 	return w.applyReport(logReport{place: q.Position}, time.Now())
 }
 
-// overdue fails once the run has waited for too long: for patience, or as long as an agent may work. The wait is measured
-// from the report of the outage, because a run that waited for a person before has not used up its working time.
+// overdue fails once the run has waited for too long: for patience, or as long as an agent may work. The
+// wait is measured from the report of the outage, because a run that waited for a person before has not
+// used up its working time.
 func (w *logWatch) overdue(run string, now time.Time) error {
 	if w.down == nil {
 		return nil

@@ -114,7 +114,8 @@ func (cs *Commands) startNodes(u upFlags) error {
 	if err != nil {
 		return err
 	}
-	state, err := filepath.Abs(statedir.StateDir(cs.Sessions.StateDir)) // what the user's commands record there counts on all nodes
+	// what the user's commands record there counts on all nodes
+	state, err := filepath.Abs(statedir.StateDir(cs.Sessions.StateDir))
 	if err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}

@@ -337,7 +337,8 @@ func countFiles(n int) string {
 	return fmt.Sprintf("%d files", n)
 }
 
-// openUndoRoot opens the directory in which files are taken back. The logs name one, and are believed only if the user is in it, or names one.
+// openUndoRoot opens the directory in which files are taken back. The logs name one, and are believed only if the
+// user is in it, or names one.
 func openUndoRoot(recorded, named, run string) (root *os.Root, dir string, err error) {
 	dir, err = filepath.Abs(named)
 	if err == nil {

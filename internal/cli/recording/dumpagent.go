@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// takeAgent makes the file of one agent of a run. Its logs are judged as those of a restored run will be, so that no file is
-// written that cannot be restored.
+// takeAgent makes the file of one agent of a run. Its logs are judged as those of a restored run will be, so that no
+// file is written that cannot be restored.
 func takeAgent(f runfile.File, who string) (runfile.File, error) {
 	run := f.Header.Run
 	if report := verify.Logs(f.Entries); len(report.Findings) > 0 || report.Damaged {

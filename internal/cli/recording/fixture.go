@@ -63,7 +63,8 @@ this machine knows are masked in it, and texts that look like one.`,
 	c.Flags().StringVar(&expect, "expect", "", `stop reason that the case expects, or "recorded" (default completed for a run that failed, else recorded)`)
 	c.Flags().StringVar(&o.Answer, "expect-answer", "", "text that the answer must contain")
 	c.Flags().BoolVar(&o.Shortest, "shortest", false, "leave out the last replies without which the run ends in the same way")
-	_ = c.RegisterFlagCompletionFunc("expect", cobra.FixedCompletions(reasonWords(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	// the flag is there
+	_ = c.RegisterFlagCompletionFunc("expect", cobra.FixedCompletions(reasonWords(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

@@ -21,8 +21,8 @@ type begunCall struct {
 	attempt     int
 }
 
-// lostCalls names the calls that may have changed files without a record: an attempt has begun, and its result is in no log,
-// because its process died, or because it is still at work.
+// lostCalls names the calls that may have changed files without a record: an attempt has begun, and its result is in
+// no log, because its process died, or because it is still at work.
 func lostCalls(entries []mailbox.Message) (texts []string) {
 	var begun []begunCall
 	tools := slices.Clone(recordingTools)

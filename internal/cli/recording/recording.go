@@ -94,8 +94,8 @@ func refuseRedacted(f runfile.File) error {
 }
 
 // ReadRun reads the logs of a run from a node, with the state and the result that the node knows. A run that is live
-// moves on meanwhile, so that one log may end earlier than another. Of a run that has finished they are read again, for a
-// moment, until they have the end: the last entry follows the result.
+// moves on meanwhile, so that one log may end earlier than another. Of a run that has finished they are read again,
+// for a moment, until they have the end: the last entry follows the result.
 func ReadRun(ctx context.Context, c *client.Client, run string) (runfile.File, error) {
 	f := runfile.File{Header: runfile.Header{Run: run, WrittenBy: control.Version()}}
 	for try := 1; ; try++ {

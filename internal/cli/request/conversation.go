@@ -72,8 +72,8 @@ func (r *Flags) ResolveConversation(s *session.Session) error {
 	return exit.UsageError(hint, "--%s %s: there is no run of the directory %s", conversationFlag, LastConversation, q.Dir)
 }
 
-// resolveAgent names no agent for a message of a conversation that was handed off: the node then chooses the agent that has
-// it.
+// resolveAgent names no agent for a message of a conversation that was handed off: the node then
+// chooses the agent that has it.
 func (r *Flags) resolveAgent(s *session.Session) error {
 	if !r.KeepsHolder || r.Request.Agent == "" {
 		return nil

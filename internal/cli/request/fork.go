@@ -20,7 +20,8 @@ var forkFlags = []string{"fork", "instead", "layer", "dir", "agents", "mcp-confi
 // forksTree reports whether --fork names a point of an agent: then the whole tree is forked.
 func (r *Flags) forksTree() bool { return strings.Contains(r.Request.Fork, ":") }
 
-// completeTreeFork makes the request for a fork of a tree. Settings are for new runs, so only flags that the user gives count.
+// completeTreeFork makes the request for a fork of a tree. Settings are for new runs, so only flags
+// that the user gives count.
 func (r *Flags) completeTreeFork(a *console.Console, origins *Origins, c *cobra.Command, args []string) error {
 	if answers := r.Request.Instead != ""; answers && (a.Getenv("TROUPE_CALL") != "" || a.Getenv("TROUPE_HOOK") != "") {
 		return exit.UsageError("a person forks it, in a terminal of their own", "an agent cannot answer questions: this is a tool or a hook of a run")

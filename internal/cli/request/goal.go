@@ -189,7 +189,8 @@ func absoluteModel(route string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("model %s: %w", route, err)
 	}
-	if _, err := os.Stat(abs); errors.Is(err, os.ErrNotExist) && !filepath.IsAbs(path) { // a whole path may be one of the node's machine
+	// a whole path may be one of the node's machine
+	if _, err := os.Stat(abs); errors.Is(err, os.ErrNotExist) && !filepath.IsAbs(path) {
 		return "", exit.UsageError("name an existing file; see docs/models.md#scripted-models", "model %s: there is no file %s", route, abs)
 	}
 	return scriptPrefix + abs, nil

@@ -143,7 +143,8 @@ func (r *Flags) Complete(a *console.Console, origins *Origins, c *cobra.Command,
 	return r.completeFlags(a, origins, c)
 }
 
-// CompleteMessage makes the request for one message of a chat. It does not read stdin: the next messages come from there.
+// CompleteMessage makes the request for one message of a chat. It does not read stdin: the next
+// messages come from there.
 func (r *Flags) CompleteMessage(a *console.Console, origins *Origins, c *cobra.Command, text string) error {
 	text, err := r.expandCommand(a, text)
 	if err != nil {

@@ -49,8 +49,8 @@ func (flags *Flags) Send(s *session.Session, stateDir string) (client.RunAccepte
 	if err := node.ApproveRequest(node.Config{StateDir: stateDir}, r); err != nil {
 		return client.RunAccepted{}, err
 	}
-	// The node of another command of this user has the roots of that command. The record also proves that the user sends the
-	// request.
+	// The node of another command of this user has the roots of that command. The record also proves that
+	// the user sends the request.
 	if s.OwnerPID > 0 || s.Node != nil {
 		if err := node.BringPlaces(node.Config{StateDir: stateDir}, r); err != nil {
 			return client.RunAccepted{}, err

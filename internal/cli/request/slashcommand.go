@@ -62,8 +62,8 @@ func (r *Flags) expandCommand(a *console.Console, text string) (string, error) {
 	return prompt, nil
 }
 
-// grantByCommand applies what a command of the user's own directory sets. A file that a run could change, or that came with
-// the directory, grants nothing.
+// grantByCommand applies what a command of the user's own directory sets. A file that a run could change, or that
+// came with the directory, grants nothing.
 func (r *Flags) grantByCommand(c agentfile.SlashCommand, dir string, say func(string, ...any)) {
 	q := &r.Request
 	if c.Own && (trust.Policy{}).MayChange(c.Path, dir) {

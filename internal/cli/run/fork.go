@@ -26,7 +26,8 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// withFork prepares the directory of a fork and begins the run. It removes the copy if no node can have accepted the run.
+// withFork prepares the directory of a fork and begins the run. It removes the copy if no
+// node can have accepted the run.
 func (cs *Commands) withFork(flags *request.Flags, begin func() error) error {
 	err := cs.prepareFork(flags)
 	if err == nil {
@@ -101,7 +102,8 @@ func (cs *Commands) chooseDir(ctx context.Context, s *session.Session, flags *re
 	return false, nil
 }
 
-// forkedDir is the directory of a run that is forked, with the entries of its logs before the copy, and those of the cut.
+// forkedDir is the directory of a run that is forked, with the entries of its logs before the
+// copy, and those of the cut.
 type forkedDir struct {
 	run, dir     string
 	entries, cut []mailbox.Message
@@ -195,8 +197,8 @@ func readCut(ctx context.Context, s *session.Session, run, who, at string) (entr
 	return entries, cut, nil
 }
 
-// takeBack takes back, in the copy of a directory, what the original changed after the point. A file may have been copied
-// before its last change: then it is as the logs before the copy say.
+// takeBack takes back, in the copy of a directory, what the original changed after the point. A file may have been
+// copied before its last change: then it is as the logs before the copy say.
 func (cs *Commands) takeBack(ctx context.Context, s *session.Session, dir string, from forkedDir, now []mailbox.Message) error {
 	later, before := changesAfter(now, from.cut), changesAfter(from.entries, from.cut).Nets("")
 	root, _, err := workdir.OpenRoot(dir)

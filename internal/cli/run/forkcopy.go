@@ -52,8 +52,8 @@ type hiddenDir struct {
 
 // copyTree makes a partial copy of a directory, to become to, which does not exist, with finish. Links stay links; one
 // that leads into the original leads into the copy. It shares no hard link. Where the file system can, the copies of
-// files share their blocks until one of them is written (copy_file_range on Linux). It leaves out the hidden directories.
-// An error leaves nothing behind.
+// files share their blocks until one of them is written (copy_file_range on Linux). It leaves out the hidden
+// directories. An error leaves nothing behind.
 func copyTree(ctx context.Context, from, to, run string, hidden []string) (*dirCopy, error) {
 	c := &dirCopy{ctx: ctx}
 	err := c.findPlaces(from, to, run)

@@ -140,7 +140,8 @@ func (cs *Commands) describeReportedCall(c *report.Call) string {
 	if c.Error != "" {
 		text += "  " + cs.Console.Style.Red(term.CleanLine(c.Error))
 	}
-	return text + "  " + term.Truncate(term.CleanLine(c.Arguments), argsBytes) // last, because a narrow terminal cuts the line
+	// last, because a narrow terminal cuts the line
+	return text + "  " + term.Truncate(term.CleanLine(c.Arguments), argsBytes)
 }
 
 func sortedNames(m map[string]float64) []string {

@@ -41,8 +41,8 @@ const idEnd = "…"
 // candidatesShown is how many agents an error names.
 const candidatesShown = 8
 
-// ChooseAgent returns the id of the agent that a person means by a word: a whole id, the name of exactly one agent, or the
-// end of exactly one id behind "…". The agent that "" means is the command's to choose.
+// ChooseAgent returns the id of the agent that a person means by a word: a whole id, the name of exactly one agent,
+// or the end of exactly one id behind "…". The agent that "" means is the command's to choose.
 func ChooseAgent(run, word string, agents []NamedAgent) (string, error) {
 	if word == "" {
 		return "", nil

@@ -247,8 +247,8 @@ func (o *Opener) httpConfig(why Purpose) *node.HTTPConfig {
 	return &node.HTTPConfig{Address: o.HTTP, Token: o.Console.Getenv("TROUPE_HTTP_TOKEN")}
 }
 
-// nodeSettings returns the user's own settings that hold for each node of the state directory: one in this process removes
-// runs by the same limits, and shows observers the same, whichever command starts it.
+// nodeSettings returns the user's own settings that hold for each node of the state directory: one in this process
+// removes runs by the same limits, and shows observers the same, whichever command starts it.
 func (o *Opener) nodeSettings() (c node.Config, err error) {
 	found, err := config.Load(config.SettingSources{Getenv: o.Console.Getenv})
 	if err == nil {

@@ -21,8 +21,8 @@ func AgentResults(r *event.Result) []event.AgentResult {
 	return r.Agents
 }
 
-// QuestionText returns the open question of an agent. That of a call whose outcome is unknown comes from the list of questions,
-// to which the node adds what the call is.
+// QuestionText returns the open question of an agent. That of a call whose outcome is unknown comes from the list of
+// questions, to which the node adds what the call is.
 func (s *Session) QuestionText(run string, m event.AgentResult) string {
 	if m.Query.Reason == spec.ResumeUnsafe {
 		list, err := s.Questions(s.Context)

@@ -184,7 +184,8 @@ func (b *balancer) reportChanges(gained, lost []int) {
 	b.cfg.ShardsChanged(gained, lost)
 }
 
-// logChanges logs how many shards were gained and lost since the last such line. Only the goroutine that plans calls it.
+// logChanges logs how many shards were gained and lost since the last such line. Only the
+// goroutine that plans calls it.
 func (b *balancer) logChanges() {
 	if b.unlogged.gained+b.unlogged.lost == 0 {
 		return

@@ -46,8 +46,8 @@ func readA2AAgents(d *decoder, key string, n *yaml.Node) (list []a2aclient.Agent
 	return list
 }
 
-// rejectA2AAgents refuses the agents of a directory's file: it may come from anyone, and would lead tasks and credentials to
-// servers of its choice.
+// rejectA2AAgents refuses the agents of a directory's file: it may come from anyone, and would lead tasks and
+// credentials to servers of its choice.
 func rejectA2AAgents(file string, list []a2aclient.Agent) error {
 	if len(list) == 0 {
 		return nil

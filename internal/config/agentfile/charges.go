@@ -13,7 +13,8 @@ const chargesKey = "delegate_charges"
 // chargesMax bounds how many of them a file names.
 const chargesMax = 64
 
-// readCharges reads {HARNESS/OWNER/NAME: USD}. A name may end with /* and is then about all agents whose names begin so.
+// readCharges reads {HARNESS/OWNER/NAME: USD}. A name may end with /* and is then about all
+// agents whose names begin so.
 func readCharges(d *decoder, key string, n *yaml.Node) map[string]float64 {
 	if n.Kind != yaml.MappingNode {
 		d.rejectValue(n, key, "a mapping of agents of other programs to US dollars, such as {cc/derek/reviewer: 0.25}")
@@ -35,7 +36,8 @@ func readCharges(d *decoder, key string, n *yaml.Node) map[string]float64 {
 	return charges
 }
 
-// rejectCharges refuses the charges of a directory's file: it may come from anyone, and a low charge would get around a limit in money.
+// rejectCharges refuses the charges of a directory's file: it may come from anyone, and a low charge
+// would get around a limit in money.
 func rejectCharges(file string, charges map[string]float64) error {
 	if len(charges) == 0 {
 		return nil
@@ -43,8 +45,8 @@ func rejectCharges(file string, charges map[string]float64) error {
 	return &Problem{Path: file, Err: fmt.Errorf("%w: %s: a directory cannot say what agents of other programs cost: take it out here, and write it in your own file", ErrField, chargesKey)}
 }
 
-// ChargeFor returns what is charged for an agent of another program, in US dollars; 0: nothing is stated. The name itself
-// precedes patterns, and of these the longest counts.
+// ChargeFor returns what is charged for an agent of another program, in US dollars; 0: nothing is stated. The name
+// itself precedes patterns, and of these the longest counts.
 func ChargeFor(charges map[string]float64, name string) float64 {
 	if usd, ok := charges[name]; ok {
 		return usd

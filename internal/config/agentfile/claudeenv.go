@@ -21,12 +21,12 @@ const (
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// reservedVariable matches variables that no file gives to commands: troupe and its sandbox set them, or they hold keys and
-// addresses of model providers, which the commands of a model must not have.
+// reservedVariable matches variables that no file gives to commands: troupe and its sandbox set them, or they hold
+// keys and addresses of model providers, which the commands of a model must not have.
 var reservedVariable = regexp.MustCompile(`^(TROUPE_.*|HOME|TMPDIR|TERM|PWD|CLAUDE_PROJECT_DIR|(ANTHROPIC|OPENAI|GEMINI|GOOGLE_GEMINI|OLLAMA)_.*|GOOGLE_API_KEY)$`)
 
-// LoadClaudeEnv reads the key `env` of the user's own settings.json: NAME=value, sorted, for commands that agents, hooks and
-// MCP servers of the user run. A missing file has none.
+// LoadClaudeEnv reads the key `env` of the user's own settings.json: NAME=value, sorted, for commands that agents,
+// hooks and MCP servers of the user run. A missing file has none.
 func LoadClaudeEnv(file string) ([]string, error) {
 	data, err := safefile.Read(file, FileBytesMax)
 	if errors.Is(err, fs.ErrNotExist) {

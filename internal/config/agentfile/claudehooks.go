@@ -15,8 +15,8 @@ import (
 // claudeHookPrefix begins the names of hooks of a settings.json: a troupe.yaml may have hooks of the same events.
 const claudeHookPrefix = "claude."
 
-// claudeHookKeys are the keys of a hook whose meaning troupe knows, or that change nothing of what it decides. One with another
-// key, such as a condition, would do something else here than its author wrote.
+// claudeHookKeys are the keys of a hook whose meaning troupe knows, or that change nothing of what it decides. One
+// with another key, such as a condition, would do something else here than its author wrote.
 var claudeHookKeys = strings.Fields("type command timeout prompt model statusMessage async once")
 
 // parseClaudeHooks reads the hooks of a settings.json for all agents.

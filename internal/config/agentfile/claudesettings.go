@@ -25,8 +25,8 @@ const (
 	claudeUserName = "~/.claude/" + claudeUserFile
 )
 
-// ClaudeHome returns the directory of the user's own files of Claude Code: CLAUDE_CONFIG_DIR, or ~/.claude; "" if the user
-// has no home directory.
+// ClaudeHome returns the directory of the user's own files of Claude Code: CLAUDE_CONFIG_DIR, or ~/.claude; "" if the
+// user has no home directory.
 func ClaudeHome() string {
 	if dir := os.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
 		if abs, err := filepath.Abs(dir); err == nil {
@@ -43,7 +43,8 @@ func ClaudeHome() string {
 // ClaudeSettings are the parts of a settings.json of Claude Code that hold in troupe.
 type ClaudeSettings struct {
 	Name string // of the file, for people
-	// Own: it is the user's own, and no run can change it. Any other only takes trust away, because anyone may have written it.
+	// Own: it is the user's own, and no run can change it. Any other only takes trust away, because
+	// anyone may have written it.
 	Own         bool
 	Permissions spec.Permissions
 	// NoBypass: no run may have the mode bypassPermissions (permissions.disableBypassPermissionsMode).
@@ -54,10 +55,10 @@ type ClaudeSettings struct {
 	Without []string
 }
 
-// ReadClaudeSettings reads the settings of Claude Code: the user's own in userDir, if that is not empty, then those of a
-// directory, if that is not empty. isProtected reports whether no run can have changed the user's file. A rule that asks or
-// denies and cannot be read is an error, as a broken file is: without it, calls would run that its author wanted to
-// prevent. What allows and cannot be read is left out.
+// ReadClaudeSettings reads the settings of Claude Code: the user's own in userDir, if that is not empty, then those
+// of a directory, if that is not empty. isProtected reports whether no run can have changed the user's file. A rule
+// that asks or denies and cannot be read is an error, as a broken file is: without it, calls would run that its
+// author wanted to prevent. What allows and cannot be read is left out.
 func ReadClaudeSettings(userDir, dir string, isProtected func(path, digest string) bool) (list []ClaudeSettings, err error) {
 	home, err := os.UserHomeDir()
 	if err != nil || !filepath.IsAbs(home) {
@@ -115,7 +116,8 @@ const (
 	claudeAllowBytesMax = 8 << 10
 )
 
-// claudeItemsMax bounds the rules of one list and the keys of one object: each is compared with all words that troupe knows.
+// claudeItemsMax bounds the rules of one list and the keys of one object: each is compared
+// with all words that troupe knows.
 const claudeItemsMax = 1000
 
 // claudeOtherModes are modes of Claude Code that troupe does not have.
@@ -255,8 +257,8 @@ func (r *claudeReader) placeOf(n *yaml.Node) string {
 // literal escapes the letters that mean something else than themselves in a pattern.
 var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`)
 
-// aboutNotebooks makes a rule for the tool that edits notebooks, which troupe does not have, one for the tools that write
-// files: a notebook is a file.
+// aboutNotebooks makes a rule for the tool that edits notebooks, which troupe does not have, one for the tools that
+// write files: a notebook is a file.
 func aboutNotebooks(rule string) string {
 	ref := parseToolRefs([]string{strings.TrimSpace(rule)})[0]
 	if !strings.EqualFold(ref.Name, "NotebookEdit") {
@@ -275,7 +277,8 @@ func (r *claudeReader) translate(text string) (rule string, known bool) {
 	}
 	isPath := slices.Contains(permission.WriteTools, ref.Name) || slices.Contains(permission.ReadTools, ref.Name)
 	if rest, ok := strings.CutPrefix(ref.Args, "~/"); ok && isPath && r.home != "" {
-		ref.Args = "/" + literal.Replace(strings.TrimSuffix(r.home, "/")) + "/" + rest // two slashes begin a path of the machine
+		// two slashes begin a path of the machine
+		ref.Args = "/" + literal.Replace(strings.TrimSuffix(r.home, "/")) + "/" + rest
 		return ref.String(), true
 	}
 	if strings.ContainsAny(ref.Args, "*,") {
@@ -287,8 +290,8 @@ func (r *claudeReader) translate(text string) (rule string, known bool) {
 	return text, true
 }
 
-// readMode reads the default mode. That of another file than the user's own only takes trust away, and none lets all calls
-// run: who wrote it meant another program.
+// readMode reads the default mode. That of another file than the user's own only takes trust away, and none lets all
+// calls run: who wrote it meant another program.
 func (r *claudeReader) readMode(key string, n *yaml.Node) {
 	mode, err := ParseMode(n.Value)
 	switch {
@@ -333,8 +336,8 @@ var claudeDisplayKeys = strings.Fields(`$schema attribution autoUpdatesChannel c
 	includeCoAuthoredBy language preferredNotifChannel prefersReducedMotion showTurnDuration skipDangerousModePermissionPrompt spinnerTipsEnabled spinnerTipsOverride
 	spinnerVerbs statusLine terminalProgressBarEnabled theme tui verbose`)
 
-// otherKeys returns the keys of a mapping that have no reader. One that looks like a key with a reader is an error: rules that
-// deny would be lost.
+// otherKeys returns the keys of a mapping that have no reader. One that looks like a key with a reader is an error:
+// rules that deny would be lost.
 func (r *claudeReader) otherKeys(n *yaml.Node, known map[string]fieldReader) (names []string) {
 	if len(n.Content) > 2*claudeItemsMax {
 		r.d.addProblem(n.Line+1, "more than %d keys", claudeItemsMax)

@@ -40,8 +40,8 @@ func checkHandoff(name string) error {
 	return nil
 }
 
-// CheckForeignAgent refuses a name that is not that of an agent of another program: such an agent is named by three tokens of
-// its subject, HARNESS/OWNER/NAME, or by its name in the operator's settings, a2a/NAME.
+// CheckForeignAgent refuses a name that is not that of an agent of another program: such an agent is named by three
+// tokens of its subject, HARNESS/OWNER/NAME, or by its name in the operator's settings, a2a/NAME.
 func CheckForeignAgent(name string) error {
 	if _, err := names.ForeignPrompt(name); err == nil || a2aclient.IsName(name) {
 		return nil
@@ -57,7 +57,8 @@ func checkDelegate(name string) error {
 	return CheckForeignAgent(name)
 }
 
-// IsForeignAgent reports whether a name is that of an agent of another program: no agent of a run has a slash in its name.
+// IsForeignAgent reports whether a name is that of an agent of another program: no agent of a
+// run has a slash in its name.
 func IsForeignAgent(name string) bool { return strings.Contains(name, "/") }
 
 // withoutForeignDelegates removes the agents of other programs. An agent that loses all its delegates keeps an empty

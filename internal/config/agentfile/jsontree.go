@@ -11,7 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parseJSON parses JSON to the nodes that a decoder reads. Their lines are one less than in the text: a decoder adds one.
+// parseJSON parses JSON to the nodes that a decoder reads. Their lines are one less than in the
+// text: a decoder adds one.
 func parseJSON(path string, text []byte) (*yaml.Node, error) {
 	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
 	wrong := func(offset int, why string) error {

@@ -104,7 +104,8 @@ func (d *decoder) readPermissions(key string, n *yaml.Node, into *spec.Permissio
 		},
 		"taint":       func(d *decoder, k string, n *yaml.Node) { into.Taint = readTaint(d, k, n) },
 		"taint_files": func(d *decoder, k string, n *yaml.Node) { into.TaintFiles = d.readBool(n, k) }})
-	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 { // without a number, a person would think that two must approve
+	// without a number, a person would think that two must approve
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == "approvals" && n.Content[i+1].Tag == "!!null" {
 			d.rejectValue(n.Content[i+1], key+".approvals", approvalsWanted)
 		}

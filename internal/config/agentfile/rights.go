@@ -117,9 +117,9 @@ func (d *decoder) noteUnenforcedParts() {
 	}
 }
 
-// rejectPattern reports a pattern in disallowedTools that cannot be read. Of a tool that takes patterns it is an error: its
-// author wanted to deny a part of a family of tools, such as all that write, and the name alone is only one of them. Any
-// other tool is denied as a whole.
+// rejectPattern reports a pattern in disallowedTools that cannot be read. Of a tool that takes patterns it is an
+// error: its author wanted to deny a part of a family of tools, such as all that write, and the name alone is only
+// one of them. Any other tool is denied as a whole.
 func (d *decoder) rejectPattern(r ToolRef) {
 	if _, err := permission.Parse(r.String()); permission.TakesPattern(r.Name) {
 		d.addProblem(d.lines["disallowedTools"], "disallowedTools: %v", err)

@@ -37,8 +37,8 @@ type SlashCommand struct {
 	Digest string `json:"-"`
 }
 
-// LoadSlashCommands reads the slash commands of a directory, if that is not empty, and then the user's own. Of two with one
-// name the first counts, and a note names the other. A broken file is a problem and keeps its name.
+// LoadSlashCommands reads the slash commands of a directory, if that is not empty, and then the user's own. Of two
+// with one name the first counts, and a note names the other. A broken file is a problem and keeps its name.
 func LoadSlashCommands(dir string) (list []SlashCommand, notes []Note, err error) {
 	l := &commandLoader{first: map[string]string{}}
 	if dir != "" {

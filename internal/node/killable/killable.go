@@ -1,5 +1,5 @@
-// Package killable counts the entries that a node appends to the logs of a run, and takes the logs away from the node at
-// a chosen one, as a kill of its process would: for package troupetest.
+// Package killable counts the entries that a node appends to the logs of a run, and takes the logs away from the node
+// at a chosen one, as a kill of its process would: for package troupetest.
 package killable
 
 import (

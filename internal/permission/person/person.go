@@ -11,7 +11,8 @@ import (
 // ByPerson is the author of a decision of a person without a name.
 const ByPerson = "a person"
 
-// ByFork is the author of what a fork of a run changes. Who starts a fork may have approved already, so it is no person.
+// ByFork is the author of what a fork of a run changes. Who starts a fork may have approved
+// already, so it is no person.
 const ByFork = "fork"
 
 // ByClient begins a name that a client states and that could be taken for a word of troupe.
@@ -30,7 +31,8 @@ func IsNamed(by string) bool {
 // IsSamePerson reports whether two names of people look the same, in whatever letters.
 func IsSamePerson(a, b string) bool { return strings.EqualFold(shownName(a), shownName(b)) }
 
-// shownName is what a person sees of a name: composed, with one space between words, and without characters that take no room.
+// shownName is what a person sees of a name: composed, with one space between words, and without
+// characters that take no room.
 func shownName(name string) string {
 	name = norm.NFKC.String(strings.Map(shownRune, name))
 	return strings.Join(strings.Fields(strings.Map(shownRune, name)), " ") // a composition may be a filler, too

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// programOptions are what a program that people take for one that only reads can do beside: options that write a file or
-// run another program. A rule with a prefix covers none of them that it does not name itself, so that git log:* does not
-// allow git log --output=main.go.
+// programOptions are what a program that people take for one that only reads can do beside: options that write a file
+// or run another program. A rule with a prefix covers none of them that it does not name itself, so that git log:*
+// does not allow git log --output=main.go.
 type programOptions struct {
 	long    []string // --output; also its beginnings, which many programs accept, and --output=x
 	short   string   // letters: -o, also -ofile and -no
@@ -19,8 +19,8 @@ type programOptions struct {
 	scripts bool     // sed: the arguments are programs of its own language
 }
 
-// readers are the programs with such options: the first words of a command, and of two that fit the longer. It is a list
-// of known ones and not all that exist: a rule for any other program allows what the options of that program do.
+// readers are the programs with such options: the first words of a command, and of two that fit the longer. It is a
+// list of known ones and not all that exist: a rule for any other program allows what the options of that program do.
 var readers = map[string]programOptions{
 	"git":         {long: []string{"--output", "--ext-diff", "--textconv", "--filters", "--open-files-in-pager", "--upload-pack", "--receive-pack", "--exec", "--exec-path", "--config-env"}, first: []string{"-c"}},
 	"git archive": {long: []string{"--output", "--exec", "--remote"}, short: "o"},
@@ -65,8 +65,8 @@ func optionsOf(words []string) (o programOptions, known bool) {
 	return o, known
 }
 
-// uncovered returns the first argument by which a command that begins as the rule does more than read, although the rule
-// does not name it; "" if there is none.
+// uncovered returns the first argument by which a command that begins as the rule does more than read, although the
+// rule does not name it; "" if there is none.
 func (r commandRule) uncovered(words []string) string {
 	if name := path.Base(words[0]); len(r.words) == 1 && isStarter(name) && !slices.Contains(searchers, name) {
 		return firstOperand(words[1:]) // env and xargs run what it names
@@ -130,7 +130,8 @@ func (r commandRule) namesOption(word string, o programOptions) bool {
 }
 
 var (
-	// plainScript are the programs of sed that only print or substitute: an address of lines or one pattern, and one command.
+	// plainScript are the programs of sed that only print or substitute: an address of lines or one
+	// pattern, and one command.
 	plainScript = regexp.MustCompile(`^(([0-9]+|\$|/[^/\\\n]*/)(,([0-9]+|\$|\+[0-9]+|/[^/\\\n]*/))?)?!?[pdqQ=]$|^s/[^/\\\n]*/[^/\\\n]*/[gpiI0-9]*$|^s\|[^|\\\n]*\|[^|\\\n]*\|[gpiI0-9]*$`)
 	plainSed    = regexp.MustCompile(`^-[nErsuz]+$|^--(quiet|silent|regexp-extended|posix|separate|unbuffered|null-data|zero-terminated)$`)
 )

@@ -1,5 +1,5 @@
-// Package a2apeer has agents of other programs for tests: servers of the protocol A2A that know HTTP and the bytes of the
-// protocol, and nothing of troupe.
+// Package a2apeer has agents of other programs for tests: servers of the protocol A2A that know HTTP and the bytes of
+// the protocol, and nothing of troupe.
 package a2apeer
 
 import (

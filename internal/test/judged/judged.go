@@ -1,4 +1,5 @@
-// Package judged judges the logs that a test has made: they must replay to the same end, and keep the rules of the logs.
+// Package judged judges the logs that a test has made: they must replay to the same end, and
+// keep the rules of the logs.
 package judged
 
 import (

@@ -74,8 +74,8 @@ func isEmptyDir(entry string, info fs.FileInfo) bool {
 	return info.IsDir() && errors.Is(err, fs.ErrNotExist)
 }
 
-// openDirs opens the directories of a repository. entry describes the git directory as it was found, inner the directory
-// of the tools.
+// openDirs opens the directories of a repository. entry describes the git directory as it was found,
+// inner the directory of the tools.
 func (r *gitRepository) openDirs(ctx context.Context, top, dir string, entry, inner fs.FileInfo) (err error) {
 	if r.top, err = openHeldDir(top); err != nil {
 		return errNoRepository

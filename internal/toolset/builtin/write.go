@@ -103,7 +103,8 @@ func (w *fileWriter) stateOf(name string) filechange.State {
 	return filechange.State{Mode: info.Mode().Perm(), Exists: true, Size: info.Size()}
 }
 
-// modeOf returns the mode of a file that was written: a new one has fewer bits than writtenFileMode if the process says so.
+// modeOf returns the mode of a file that was written: a new one has fewer bits than
+// writtenFileMode if the process says so.
 func (w *fileWriter) modeOf(name string) fs.FileMode {
 	info, err := w.ws.root.Lstat(filepath.FromSlash(name))
 	if err != nil {

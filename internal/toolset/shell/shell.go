@@ -22,8 +22,8 @@ const Name = "shell"
 
 // Config of the tool.
 type Config struct {
-	// Dir is where commands run, and what they may change. No part of the path may be a link. A link or another directory put there later is refused;
-	// a directory that was removed and created again is accepted.
+	// Dir is where commands run, and what they may change. No part of the path may be a link. A link or another
+	// directory put there later is refused; a directory that was removed and created again is accepted.
 	Dir string
 	// Read are further files and directories that they may read and run programs of.
 	Read []string

@@ -8,8 +8,8 @@ var ofEntryPoints = []Mutant{
 	{"hooks-of-a-parent-lost", "E6: the hooks of a parent bind its children, also those of files", []Edit{{"hooks-not-inherited", Drop}}},
 }
 
-// noticedBy names the Go tests that have to notice a mutant, each as PACKAGE TEST, in place of the simulator. They use a command, the Go API
-// or a node.
+// noticedBy names the Go tests that have to notice a mutant, each as PACKAGE TEST, in place of the simulator. They
+// use a command, the Go API or a node.
 var noticedBy = map[string][]string{
 	"calls-joined-by-index":  {". TestCallsThatWereObservedDecide", "./internal/modelhttp TestCallsInAnyInterleaving"},
 	"child-begins-untainted": {"./supervisor TestScripts/taint"},

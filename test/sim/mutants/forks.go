@@ -1,6 +1,7 @@
 package main
 
-// ofForks lists mutants of the rules of forks, and of what a fork sets: another model, and what agents that were left out use.
+// ofForks lists mutants of the rules of forks, and of what a fork sets: another model, and what
+// agents that were left out use.
 var ofForks = []Mutant{
 	{"model-set-ignored", "D6: an agent calls the model that its log has set", own(Drop)},
 	{"model-adopted-again", "D6: the model that was set takes the place of the one before", own(Replace(`s.NextModel = nil`))},

@@ -42,8 +42,8 @@
 //
 // # Mutants that the simulator does not judge
 //
-// A rule of code that the simulator does not run, or whose entry point matters, names the Go tests that notice its mutant
-// (noticedBy, entrypoints.go): each of them has to fail.
+// A rule of code that the simulator does not run, or whose entry point matters, names the Go tests that notice its
+// mutant (noticedBy, entrypoints.go): each of them has to fail.
 //
 // # A new mutant
 //
