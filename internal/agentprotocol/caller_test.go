@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
-// registerAgent registers an agent of another program, cc/derek/NAME, as a micro service. group "" makes each instance take every task.
+// registerAgent registers an agent of another program, cc/derek/NAME, as a micro service. group "" makes each instance
+// take every task.
 func registerAgent(t *testing.T, nc *nats.Conn, name, group string, answer func(m micro.Request)) micro.Service {
 	t.Helper()
 	s, err := micro.AddService(nc, micro.Config{Name: "agents", Version: "1.0.0", Metadata: map[string]string{"agent": "claude-code", "owner": "derek", "session": name, "protocol_version": "0.3"}})
@@ -60,8 +61,8 @@ func newCaller(t *testing.T, nc *nats.Conn, ack, silence time.Duration) *Caller 
 // shortWait is how long a caller of these tests waits for a message.
 const shortWait = 50 * time.Millisecond
 
-// An agent that stops in the middle is noticed by its silence, one that never acknowledges by the shorter wait before it, and
-// an answer that comes faster than it is read says that a part is lost.
+// An agent that stops in the middle is noticed by its silence, one that never acknowledges by the shorter wait before
+// it, and an answer that comes faster than it is read says that a part is lost.
 //
 //behaviour:shows H5
 func TestSilenceOfAForeignAgent(t *testing.T) {
@@ -103,8 +104,8 @@ func TestTwoForeignAgentsAtOneSubject(t *testing.T) {
 	}
 }
 
-// The server says that nobody is there only before an agent has answered. The same message later, which any program can send,
-// does not say that the task was not taken.
+// The server says that nobody is there only before an agent has answered. The same message later, which any program can
+// send, does not say that the task was not taken.
 func TestNoRespondersInAStreamIsNoProofThatNobodyActed(t *testing.T) {
 	t.Parallel()
 	nc := connectServer(t)

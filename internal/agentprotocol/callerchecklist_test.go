@@ -35,7 +35,8 @@ const (
 	usualSubject  = "agents.prompt.cc.derek.reviewer"
 )
 
-// Each item of the checklist for callers in section 12 of the specification, by the bytes of an agent that only this test plays.
+// Each item of the checklist for callers in section 12 of the specification, by the bytes of an agent that only this
+// test plays.
 //
 //behaviour:shows H5
 func TestCallerChecklist(t *testing.T) {
@@ -77,7 +78,8 @@ func TestCallerChecklist(t *testing.T) {
 	}
 }
 
-// The caller inspects the error headers of a message before its body, and takes only an empty message without headers for the end.
+// The caller inspects the error headers of a message before its body, and takes only an empty message without headers
+// for the end.
 //
 //behaviour:shows H5
 func TestCallerReadsHeadersFirst(t *testing.T) {
@@ -100,8 +102,8 @@ func TestCallerReadsHeadersFirst(t *testing.T) {
 	}
 }
 
-// The caller hears heartbeats before its first discovery, by instance: a silent call ends when all instances of its agent are
-// offline, and not while one is alive.
+// The caller hears heartbeats before its first discovery, by instance: a silent call ends when all instances of its
+// agent are offline, and not while one is alive.
 //
 //behaviour:shows H5
 func TestCallerFollowsHeartbeats(t *testing.T) {
@@ -147,8 +149,8 @@ func TestCallerFollowsHeartbeats(t *testing.T) {
 	}
 }
 
-// The answer to a question goes to an inbox or a subject of the other program: not to the endpoint of an agent, which would take
-// it for a prompt of ours, not to this system, and not to the server.
+// The answer to a question goes to an inbox or a subject of the other program: not to the endpoint of an agent, which
+// would take it for a prompt of ours, not to this system, and not to the server.
 func TestAnswersGoToNoEndpoint(t *testing.T) {
 	t.Parallel()
 	c := newCaller(t, connectServer(t), time.Minute, time.Minute)
@@ -163,7 +165,8 @@ func TestAnswersGoToNoEndpoint(t *testing.T) {
 	}
 }
 
-// While a question is open its agent may send keep-alives. What it sends beyond the limit is dropped, and the call then says so.
+// While a question is open its agent may send keep-alives. What it sends beyond the limit is dropped, and the call then
+// says so.
 func TestAnOpenQuestionHoldsLittle(t *testing.T) {
 	t.Parallel()
 	nc := connectServer(t)

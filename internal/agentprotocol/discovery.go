@@ -195,8 +195,8 @@ func (l *liveness) dropOffline() {
 
 func (b instanceBeat) isOffline() bool { return time.Since(b.at) > missedBeats*b.interval }
 
-// silence returns how long ago the last heartbeat of an agent came, if all its instances that were heard are offline; 0: one
-// is not, or none was ever heard.
+// silence returns how long ago the last heartbeat of an agent came, if all its instances that were heard are offline;
+// 0: one is not, or none was ever heard.
 func (l *liveness) silence(a foundAgent) (longest time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -2,11 +2,13 @@ package agentprotocol
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -38,9 +40,9 @@ func badEnvelope(hint, format string, args ...any) error {
 	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// decodeEnvelope reads an envelope: JSON if it begins with a brace, plain text otherwise.
-// Unknown fields have no effect.
-func decodeEnvelope(data []byte) (e envelope, err error) {
+// decodeEnvelope reads an envelope: JSON if it begins with a brace, plain text otherwise. Unknown fields have no
+// effect. task has the fields of the run that the agent decides.
+func decodeEnvelope(data []byte, task client.RunRequest) (e envelope, err error) {
 	const hint = `send text, or {"prompt": "text"}`
 	switch rest := bytes.TrimLeft(data, "\t\n\r "); {
 	case len(data) == 0:
@@ -50,7 +52,7 @@ func decodeEnvelope(data []byte) (e envelope, err error) {
 	case len(rest) == 0:
 		return e, badEnvelope(hint, "the prompt is empty")
 	case rest[0] != '{':
-		return envelope{Prompt: string(data)}, nil
+		return envelope{Prompt: string(data), Run: task}, nil
 	default:
 		data = rest
 	}
@@ -69,7 +71,7 @@ func decodeEnvelope(data []byte) (e envelope, err error) {
 	if e.Attachments, err = decodeAttachments(fields["attachments"]); err != nil {
 		return e, err
 	}
-	e.Run, err = decodeRunFields(fields[runKey])
+	e.Run, err = decodeRunFields(fields[runKey], task)
 	return e, err
 }
 
@@ -116,11 +118,14 @@ func decodeAttachments(raw json.RawMessage) (list []attachment, err error) {
 	return list, nil
 }
 
-// decodeRunFields reads the fields of a run. Those that the rest of the envelope or the subject decide are refused.
-func decodeRunFields(raw json.RawMessage) (r client.RunRequest, err error) {
+// decodeRunFields reads the fields of a run. Those that the rest of the envelope or the subject decide are refused. The
+// fields of a prompt precede those of task.
+func decodeRunFields(raw json.RawMessage, task client.RunRequest) (r client.RunRequest, err error) {
 	if isAbsent(raw) {
-		return r, nil
+		return task, nil
 	}
+	r = task
+	r.Agent, r.Conversation, r.AllowedTools = "", "", slices.Clone(task.AllowedTools) // which Decode writes to
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	err = d.Decode(&r)
@@ -133,6 +138,10 @@ func decodeRunFields(raw json.RawMessage) (r client.RunRequest, err error) {
 	if r.Prompt != "" || r.Agent != "" || r.Resume || len(r.Attach) > 0 || r.History != nil {
 		return r, badEnvelope("the subject names the agent, and the envelope has prompt and attachments", "%s must not have prompt, agent, attach, history or resume", runKey)
 	}
+	if task.Conversation != "" && r.Conversation != "" && r.Conversation != task.Conversation {
+		return r, badEnvelope("leave it out", "the session has the conversation %s; %s names %.80q", task.Conversation, runKey, r.Conversation)
+	}
+	r.Agent, r.Conversation = task.Agent, cmp.Or(task.Conversation, r.Conversation)
 	if r.RunID != "" && names.CheckToken(r.RunID) != nil {
 		return r, badEnvelope("leave it out, or write a lower-case ULID", "run_id of %s is %.80q", runKey, r.RunID)
 	}

@@ -16,7 +16,7 @@ func FuzzEnvelopes(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		e, err := decodeEnvelope(data)
+		e, err := decodeEnvelope(data, client.RunRequest{})
 		var refused *client.Error
 		switch {
 		case err != nil && (!errors.As(err, &refused) || refused.Code != client.CodeBad || refused.Text == ""):
@@ -33,7 +33,7 @@ func TestAttachmentsKeepTheirBytes(t *testing.T) {
 		"a.html": {"a title", "text/html"}, "a": {"hello", "text/plain"}, "a.png": {"hello", "text/plain"}, "b.txt": {"\x89PNG\r\n\x1a\n....", "image/png"},
 		"c.pdf": {"%PDF-1.7", "application/pdf"}, "d.bin": {"\xff\xfe\x00\x01", "text/plain"}, "e.zip": {"PK\x03\x04", "application/zip"},
 	} {
-		e, err := decodeEnvelope([]byte(`{"prompt":"x","attachments":[{"filename":"` + name + `","content":"` + base64.StdEncoding.EncodeToString([]byte(k.data)) + `"}]}`))
+		e, err := decodeEnvelope([]byte(`{"prompt":"x","attachments":[{"filename":"`+name+`","content":"`+base64.StdEncoding.EncodeToString([]byte(k.data))+`"}]}`), client.RunRequest{})
 		if err != nil || len(e.Attachments) != 1 {
 			t.Fatalf("%s: %v", name, err)
 		}

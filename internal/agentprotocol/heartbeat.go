@@ -26,6 +26,8 @@ type heartbeat struct {
 	Time       string  `json:"ts"`
 	IntervalS  float64 `json:"interval_s"`
 
+	// Role is what the instance is, if it is no agent of the node: roleSession or roleController.
+	Role    string `json:"role,omitempty"`
 	Node    string `json:"node"`
 	State   string `json:"state"`
 	Prompts int    `json:"prompts"` // that it answers now
@@ -37,8 +39,8 @@ type heartbeat struct {
 
 // beat makes the heartbeat of this moment.
 func (e *exportedAgent) beat() heartbeat {
-	c := e.host.cfg
-	b := heartbeat{Agent: c.Names.Prefix(), Owner: c.Owner, Session: e.Name, InstanceID: e.service.Info().ID, Time: time.Now().UTC().Format(time.RFC3339),
+	c, info := e.host.cfg, e.service.Info()
+	b := heartbeat{Agent: c.Names.Prefix(), Owner: c.Owner, Session: e.name, Role: info.Metadata["role"], InstanceID: info.ID, Time: time.Now().UTC().Format(time.RFC3339),
 		IntervalS: c.Heartbeat.Seconds(), Node: c.Node, State: stateIdle}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -61,10 +63,8 @@ func (h *Host) sendHeartbeats() {
 	tick := time.NewTicker(h.cfg.Heartbeat)
 	defer tick.Stop()
 	for {
-		for _, e := range h.agents {
-			if err := h.cfg.Conn.Publish(e.heartbeatSubject, encode(e.beat())); err != nil {
-				h.cfg.Logger.Debug("a heartbeat was not sent", "agent", e.Name, "error", err)
-			}
+		for _, e := range h.exported() {
+			h.sendHeartbeat(e)
 		}
 		select {
 		case <-tick.C:
@@ -74,12 +74,18 @@ func (h *Host) sendHeartbeats() {
 	}
 }
 
+func (h *Host) sendHeartbeat(e *exportedAgent) {
+	if err := h.cfg.Conn.Publish(e.heartbeatSubject, encode(e.beat())); err != nil {
+		h.cfg.Logger.Debug("a heartbeat was not sent", "agent", e.name, "error", err)
+	}
+}
+
 // sendStatus answers a status request with a heartbeat. What the request contains is ignored.
 func (e *exportedAgent) sendStatus(r micro.Request) {
 	if !bus.CanAnswer(r.Reply()) {
 		return
 	}
 	if err := e.host.cfg.Conn.PublishMsg(&nats.Msg{Subject: r.Reply(), Data: encode(e.beat())}); err != nil {
-		e.host.cfg.Logger.Debug("a status was not sent", "agent", e.Name, "error", fmt.Errorf("status: %w", err))
+		e.host.cfg.Logger.Debug("a status was not sent", "agent", e.name, "error", fmt.Errorf("status: %w", err))
 	}
 }

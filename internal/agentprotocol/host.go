@@ -8,17 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/micro"
 
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
@@ -52,6 +47,9 @@ type Config struct {
 	Client *client.Client
 	Names  names.Names
 	Agents []Agent
+	// CheckDir returns an error if a run that such a client starts may not have a directory. Default: the run is
+	// refused, not the session.
+	CheckDir func(dir string) error
 	// Owner is the operator whose agents these are: a token of their subjects.
 	Owner string
 	// Node and Machine are the names of the node and of its machine, Version is that of the program.
@@ -74,9 +72,11 @@ type Agent struct{ Name, Description string }
 type Host struct {
 	cfg         Config
 	payloadMax  int
-	agents      []*exportedAgent
+	agents      []*exportedAgent // of the node: those that are no sessions
 	promptSlots chan struct{}
 	senders     senderCheck
+	sessions    sessionSet
+	controller  *exportedAgent
 	ctx         context.Context
 	end         context.CancelFunc
 
@@ -117,17 +117,23 @@ func Serve(cfg Config) (*Host, error) {
 			cfg.Logger.Warn("agent not exported: its name cannot be a part of a subject", "agent", a.Name, "error", err)
 			continue
 		}
-		e, err := h.export(a)
-		if err != nil {
+		if a.Name == controllerName {
+			cfg.Logger.Warn("agent not exported: its name is that of the controller of sessions", "agent", a.Name)
+			continue
+		}
+		e := &exportedAgent{name: a.Name, task: client.RunRequest{Agent: a.Name}}
+		if err := h.export(e, a.Description, nil, e.endpoints(e.handlePrompt)...); err != nil {
 			return nil, errors.Join(fmt.Errorf("agentprotocol: %s: %w", a.Name, err), h.Close())
 		}
 		h.agents = append(h.agents, e)
 	}
 	// The server must know the endpoints before the first heartbeat.
-	if err := cfg.Conn.Flush(); err != nil {
+	err := errors.Join(h.exportController(), cfg.Conn.Flush())
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("agentprotocol: %w", err), h.Close())
 	}
 	h.inFlight.Go(h.sendHeartbeats)
+	h.inFlight.Go(h.followConversations)
 	return h, nil
 }
 
@@ -142,7 +148,7 @@ func (h *Host) Subjects() (list []string) {
 // Close ends the export. Prompts in progress get an error; their runs go on.
 func (h *Host) Close() error {
 	var errs []error
-	for _, a := range h.agents {
+	for _, a := range h.leaving() {
 		errs = append(errs, a.service.Stop()) // which drains: prompts may still come
 	}
 	h.end()
@@ -159,85 +165,6 @@ func (h *Host) Close() error {
 // flushTimeout bounds the wait for the last messages of streams.
 const flushTimeout = 5 * time.Second
 
-// exportedAgent is one agent at work for callers.
-type exportedAgent struct {
-	Agent
-	host             *Host
-	service          micro.Service
-	promptSubject    string
-	heartbeatSubject string
-
-	mu   sync.Mutex
-	live []*promptRun // the newest last
-}
-
-// export registers the service of an agent.
-func (h *Host) export(a Agent) (e *exportedAgent, err error) {
-	e = &exportedAgent{Agent: a, host: h}
-	var status string
-	for verb, subject := range map[string]*string{names.AgentPrompt: &e.promptSubject, names.AgentStatus: &status, names.AgentHeartbeat: &e.heartbeatSubject} {
-		if *subject, err = h.cfg.Names.AgentSubject(verb, h.cfg.Owner, a.Name); err != nil {
-			return nil, err
-		}
-	}
-	e.service, err = micro.AddService(h.cfg.Conn, micro.Config{Name: serviceName, Version: h.cfg.Version, Description: strings.Join(strings.Fields(a.Description), " "),
-		Metadata: map[string]string{"agent": h.cfg.Names.Prefix(), "owner": h.cfg.Owner, "session": a.Name, "protocol_version": protocolVersion, "node": h.cfg.Node}})
-	if err != nil {
-		return nil, err
-	}
-	takes := map[string]string{"max_payload": formatBytes(h.payloadMax), "attachments_ok": "true"}
-	if h.cfg.Senders != "" {
-		takes["min_sender_trust"] = string(h.cfg.Senders)
-	}
-	err = errors.Join(
-		e.service.AddEndpoint(names.AgentPrompt, micro.HandlerFunc(e.handlePrompt), micro.WithEndpointSubject(e.promptSubject), micro.WithEndpointQueueGroup(queueGroup),
-			micro.WithEndpointMetadata(takes)),
-		e.service.AddEndpoint(names.AgentStatus, micro.HandlerFunc(e.sendStatus), micro.WithEndpointSubject(status), micro.WithEndpointQueueGroup(queueGroup)))
-	if err != nil {
-		return nil, errors.Join(err, e.service.Stop())
-	}
-	return e, nil
-}
-
-// formatBytes writes a size in the largest unit that divides it.
-func formatBytes(n int) string {
-	for _, unit := range []struct {
-		name  string
-		bytes int
-	}{{"MB", 1 << 20}, {"KB", 1 << 10}} {
-		if n >= unit.bytes && n%unit.bytes == 0 {
-			return strconv.Itoa(n/unit.bytes) + unit.name
-		}
-	}
-	return strconv.Itoa(n) + "B"
-}
-
-// handlePrompt serves a prompt in a goroutine of its own. A prompt whose reply subject is not the inbox of a client is
-// ignored: an answer elsewhere could be an entry of a log.
-func (e *exportedAgent) handlePrompt(r micro.Request) {
-	h := e.host
-	if !bus.CanAnswer(r.Reply()) {
-		h.cfg.Logger.Debug("a prompt is not served: its reply subject is not the inbox of a client", "agent", e.Name, "reply", fmt.Sprintf("%.200q", r.Reply()))
-		return
-	}
-	refuse := func(p problem) {
-		out := &replyStream{conn: h.cfg.Conn, subject: r.Reply(), redact: h.cfg.Redact, logger: h.cfg.Logger}
-		out.fail(p)
-		out.end()
-	}
-	select {
-	case h.promptSlots <- struct{}{}:
-	default:
-		refuse(busyProblem)
-		return
-	}
-	m := promptRequest{reply: r.Reply(), trace: r.Headers().Get(client.TraceHeader), sender: r.Headers().Get(senderHeader), subject: r.Subject(), data: r.Data()}
-	if !h.begin(func() { defer func() { <-h.promptSlots }(); h.servePrompt(e, m) }) {
-		<-h.promptSlots
-		refuse(closingProblem)
-	}
-}
-
 // begin runs work in a goroutine; it returns false once Close has been called.
 func (h *Host) begin(work func()) bool {
 	h.mu.Lock()
@@ -247,16 +174,4 @@ func (h *Host) begin(work func()) bool {
 	}
 	h.inFlight.Go(work)
 	return true
-}
-
-func (e *exportedAgent) addRun(p *promptRun) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.live = append(e.live, p)
-}
-
-func (e *exportedAgent) removeRun(p *promptRun) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.live = slices.DeleteFunc(e.live, func(l *promptRun) bool { return l == p })
 }

@@ -32,8 +32,8 @@ func connectServer(t *testing.T) *nats.Conn {
 	return nc
 }
 
-// An agent declares its own limit where the server passes on more, and enforces it. Without a node that takes runs, a prompt
-// is answered with an error.
+// An agent declares its own limit where the server passes on more, and enforces it. Without a node that takes runs, a
+// prompt is answered with an error.
 func TestLimitsOnAnyServer(t *testing.T) {
 	nc := connectServer(t)
 	many := []Agent{{Name: "helper", Description: "Helps.\nA lot."}, {Name: "Not A Token"}}

@@ -82,6 +82,7 @@ func outcomeOf(r event.Result) (p problem, ok bool) {
 
 var (
 	busyProblem    = problem{code: client.CodeLimit, Error: "rate_limited", Message: "the node answers as many prompts as it does at once", RetryAfterS: 5}
+	stoppedProblem = problem{code: client.CodeNotFound, Error: "not_found", Message: "the session has been stopped"}
 	bugProblem     = problem{code: client.CodeInternal, Error: "internal", Message: "internal error; the node's log has the details"}
 	closingProblem = problem{code: client.CodeInternal, Error: "node_closing", Message: "the node is closing; the run goes on when a node takes it up", Hint: "troupe result RUN --wait"}
 )

@@ -24,8 +24,8 @@ const (
 	lookAgainAfter = 10 * time.Second
 	// callerName is who started a run, as its log has it, unless the prompt says otherwise.
 	callerName = "agent protocol"
-	// noForeignCalls keeps a run that another program has started from calling agents of other programs. Such a call may
-	// lead back here: agents that call each other would start runs without end, each with a budget of its own.
+	// noForeignCalls keeps a run that another program has started from calling agents of other programs. Such a call
+	// may lead back here: agents that call each other would start runs without end, each with a budget of its own.
 	noForeignCalls = "delegate(*/*)"
 )
 
@@ -62,7 +62,7 @@ func (h *Host) servePrompt(a *exportedAgent, m promptRequest) {
 	defer out.end()
 	defer func() {
 		if bug := recover(); bug != nil {
-			h.cfg.Logger.Error("a prompt met a bug", "agent", a.Name, "panic", bug, "stack", string(debug.Stack()))
+			h.cfg.Logger.Error("a prompt met a bug", "agent", a.name, "panic", bug, "stack", string(debug.Stack()))
 			out.fail(bugProblem)
 		}
 	}()
@@ -75,9 +75,13 @@ func (h *Host) servePrompt(a *exportedAgent, m promptRequest) {
 		out.fail(*failed)
 		return
 	}
-	e, err := decodeEnvelope(m.data)
+	e, err := decodeEnvelope(m.data, a.task)
 	if err != nil {
 		out.fail(refusalOf(err))
+		return
+	}
+	if a.isStopped() {
+		out.fail(stoppedProblem)
 		return
 	}
 	e.Run.Caller = cmp.Or(caller, e.Run.Caller) // what was verified precedes what the prompt says
@@ -88,7 +92,7 @@ func (h *Host) servePrompt(a *exportedAgent, m promptRequest) {
 	defer a.removeRun(p)
 	defer p.close(cancel)
 	p.startWork(p.keepAlive)
-	if failed := p.answerPrompt(e, a.Name, m.trace); failed != nil {
+	if failed := p.answerPrompt(e, a, m.trace); failed != nil {
 		if h.ctx.Err() != nil {
 			*failed = closingProblem
 		}
@@ -127,7 +131,7 @@ func (p *promptRun) keepAlive() {
 }
 
 // answerPrompt starts the run and follows it to its end. The result is nil if the run was successful.
-func (p *promptRun) answerPrompt(e envelope, agent, trace string) *problem {
+func (p *promptRun) answerPrompt(e envelope, a *exportedAgent, trace string) *problem {
 	watch, err := p.host.cfg.Client.NewRunWatch(p.id)
 	if err != nil {
 		return problemOf(err)
@@ -138,11 +142,16 @@ func (p *promptRun) answerPrompt(e envelope, agent, trace string) *problem {
 		return problemOf(err)
 	}
 	defer unwatch()
-	accepted, err := p.start(e, agent, trace)
+	accepted, err := p.start(e, trace)
 	if err != nil {
 		return problemOf(err)
 	}
 	p.begin(accepted)
+	if a.isStopped() { // the run began while its session was stopped
+		if err := p.abandon("its session was stopped"); err != nil {
+			return problemOf(err)
+		}
+	}
 	info, err := p.await(watch, accepted.Existed)
 	if err != nil {
 		return problemOf(err)
@@ -158,9 +167,9 @@ func problemOf(err error) *problem {
 
 // start uploads the attachments and starts the run, as the verbs attach and run do. The request is not given up with
 // the prompt: a run that was accepted must be known.
-func (p *promptRun) start(e envelope, agent, trace string) (a client.RunAccepted, err error) {
+func (p *promptRun) start(e envelope, trace string) (a client.RunAccepted, err error) {
 	c, r := p.host.cfg.Client, e.Run
-	r.RunID, r.Prompt, r.Agent = p.id, e.Prompt, agent
+	r.RunID, r.Prompt = p.id, e.Prompt
 	r.Caller, r.Trace, r.Outside = cmp.Or(r.Caller, callerName), cmp.Or(r.Trace, trace), true
 	r.DisallowedTools = append(slices.Clone(r.DisallowedTools), noForeignCalls)
 	for _, f := range e.Attachments {
@@ -183,13 +192,13 @@ func (p *promptRun) start(e envelope, agent, trace string) (a client.RunAccepted
 	case client.IsRefused(err):
 		return a, errors.Join(err, p.withdraw(e))
 	}
-	return a, errors.Join(err, p.abandon())
+	return a, errors.Join(err, p.abandon("the prompt was answered with an error"))
 }
 
-// abandon cancels a run that a node may have accepted: the caller reads that it failed, and may send the prompt
+// abandon cancels a run that a node may have accepted: the caller is told that it failed, and may send the prompt
 // again.
-func (p *promptRun) abandon() error {
-	return abandon.Run(p.ctx, p.host.cfg.Client, p.id, "the prompt was answered with an error")
+func (p *promptRun) abandon(why string) error {
+	return abandon.Run(p.ctx, p.host.cfg.Client, p.id, why)
 }
 
 // withdraw removes the attachments of a run that was not started.

@@ -203,7 +203,7 @@ func (p *promptRun) answer(ctx context.Context, q question, data []byte) error {
 	if len(data) > p.host.payloadMax {
 		return badEnvelope("", "the reply has %d bytes, at most %d are accepted", len(data), p.host.payloadMax)
 	}
-	e, err := decodeEnvelope(data)
+	e, err := decodeEnvelope(data, client.RunRequest{})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/agentprotocol"
 	"github.com/troupe-run/troupe/internal/assistant"
 	"github.com/troupe-run/troupe/internal/bus/names"
@@ -62,7 +63,13 @@ func exportAgents(h *Node) error {
 		return err
 	}
 	h.agentHost, err = agentprotocol.Serve(agentprotocol.Config{Conn: h.serviceConn, Client: requests, Names: h.names, Agents: listExportedAgents(h), Owner: owner,
-		Node: h.cfg.Name, Machine: h.cfg.Machine, Version: control.Version(), Senders: c.Senders, Heartbeat: c.Heartbeat, AnswerTimeout: c.AnswerTimeout, Redact: h.mask.MaskBytes, Logger: h.cfg.Logger})
+		Node: h.cfg.Name, Machine: h.cfg.Machine, Version: control.Version(), Senders: c.Senders, Heartbeat: c.Heartbeat, AnswerTimeout: c.AnswerTimeout, CheckDir: h.checkDir, Redact: h.mask.MaskBytes, Logger: h.cfg.Logger})
+	return err
+}
+
+// checkDir returns the error with which a run in a directory would be refused.
+func (h *Node) checkDir(dir string) error {
+	_, _, err := h.cfg.trustPolicy().CheckNamed(client.RunRequest{Dir: dir}, "dir", dir, h.cfg.Roots)
 	return err
 }
 

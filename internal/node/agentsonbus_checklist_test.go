@@ -34,7 +34,7 @@ func TestAgentProtocolDiscovery(t *testing.T) {
 	noLeaks(t)
 	_, c := startAgentsOnBus(t, "default: [{text: Hello.}]")
 	var found []string
-	for _, info := range c.discover("$SRV.PING.agents", 2) {
+	for _, info := range c.discover("$SRV.PING.agents", 3) {
 		if info.Name != "agents" || info.Type != "io.nats.micro.v1.ping_response" || !regexp.MustCompile(`^\d+\.\d+\.\d+`).MatchString(info.Version) {
 			t.Errorf("%+v", info)
 		}

@@ -1,0 +1,304 @@
+package agentprotocol
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// The controller of sessions takes the requests spawn, list and stop, in the form of the controllers that come with the
+// protocol. They are no part of the protocol itself.
+
+const (
+	controllerName = "control"
+	verbSpawn      = "spawn"
+	verbList       = "list"
+	verbStop       = "stop"
+	// lifetimeDefault is the lifetime of a session whose spawn states none.
+	lifetimeDefault = 30 * time.Minute
+	// lifetimeMax is the longest lifetime that a spawn may state.
+	lifetimeMax = 30 * 24 * time.Hour
+	// unknownAfter is how long a node that does not know a session waits before it says so: another node may have it.
+	unknownAfter = time.Second
+)
+
+// sessionBytesMax is the longest id of a session, which is that of its conversation.
+var sessionBytesMax = names.TokenBytesMax - len(mailbox.LaneOf("").Run())
+
+// controllerHelp answers prompts to the controller.
+const controllerHelp = "This agent starts, lists and stops sessions: conversations that are agents of their own. Send JSON to its endpoints:\n" +
+	`spawn {"cwd": "/srv/repos/a", "agent": "assistant", "session_id": "plans", "model": "…", "allowed_tools": ["Read"], "permission_mode": "default", "max_turns": 20, "max_lifetime_s": 1800}` +
+	" (all optional), list with an empty payload, stop " + `{"session_id": "plans"}` + "."
+
+// exportController registers the controller.
+func (h *Host) exportController() error {
+	e := &exportedAgent{name: controllerName}
+	own := []endpoint{{verbSpawn, h.handleControl(h.spawn), queueGroup}, {verbList, h.handleControl(h.listSessions), queueGroup},
+		// All nodes take it: the one that has the session answers.
+		{verbStop, h.handleControl(h.stop), ""}}
+	err := h.export(e, "Starts, lists and stops sessions", map[string]string{"role": roleController}, append(e.endpoints(e.handleHelp), own...)...)
+	if err != nil {
+		return fmt.Errorf("agentprotocol: %s: %w", controllerName, err)
+	}
+	h.controller = e
+	subject, err := h.cfg.Names.AgentSubject(names.AgentHeartbeat, h.cfg.Owner, controllerName)
+	if err == nil {
+		_, err = h.cfg.Conn.Subscribe(strings.TrimSuffix(subject, controllerName)+"*", h.hearSessions)
+	}
+	if err != nil {
+		return fmt.Errorf("agentprotocol: heartbeats of sessions: %w", err)
+	}
+	return nil
+}
+
+// handleHelp answers a prompt to the controller.
+func (e *exportedAgent) handleHelp(r micro.Request) {
+	if !bus.CanAnswer(r.Reply()) {
+		return
+	}
+	out := &replyStream{conn: e.host.cfg.Conn, subject: r.Reply(), redact: e.host.cfg.Redact, logger: e.host.cfg.Logger}
+	defer out.end()
+	if _, failed := e.host.checkSender(r.Headers().Get(senderHeader), r.Subject(), r.Data()); failed != nil {
+		out.fail(*failed)
+		return
+	}
+	out.send(chunkStatus, statusAck)
+	out.sendText(controllerHelp)
+}
+
+// errSilent says that another node answers.
+var errSilent = errors.New("agentprotocol: another node answers")
+
+// handleControl serves a request to the controller in a goroutine of its own. caller names a verified sender.
+func (h *Host) handleControl(do func(ctx context.Context, caller string, data []byte) (any, error)) func(micro.Request) {
+	return func(r micro.Request) {
+		if !bus.CanAnswer(r.Reply()) {
+			return
+		}
+		answer := func(header nats.Header, v any) {
+			if err := h.cfg.Conn.PublishMsg(&nats.Msg{Subject: r.Reply(), Header: header, Data: h.cfg.Redact(encode(v))}); err != nil {
+				h.cfg.Logger.Debug("a request to the controller was not answered", "error", err)
+			}
+		}
+		refuse := func(p problem) {
+			text := strings.Join(strings.Fields(string(h.cfg.Redact([]byte(p.Message)))), " ")
+			answer(nats.Header{micro.ErrorCodeHeader: {p.code}, micro.ErrorHeader: {clip.Text(text, errorHeaderMax)}}, p)
+		}
+		if len(r.Data()) > h.payloadMax {
+			refuse(refusalOf(badEnvelope("", "the payload has %d bytes, at most %d are accepted", len(r.Data()), h.payloadMax)))
+			return
+		}
+		caller, failed := h.checkSender(r.Headers().Get(senderHeader), r.Subject(), r.Data())
+		if failed != nil {
+			refuse(*failed)
+			return
+		}
+		select {
+		case h.promptSlots <- struct{}{}:
+		default:
+			refuse(busyProblem)
+			return
+		}
+		begun := h.begin(func() {
+			defer func() { <-h.promptSlots }()
+			v, err := do(h.ctx, caller, r.Data())
+			switch {
+			case errors.Is(err, errSilent):
+			case err != nil:
+				refuse(refusalOf(err))
+			default:
+				answer(nil, v)
+			}
+		})
+		if !begun {
+			<-h.promptSlots
+			refuse(closingProblem)
+		}
+	}
+}
+
+// spawnRequest is the payload of spawn. Unknown fields have no effect.
+type spawnRequest struct {
+	SessionID      string   `json:"session_id"`
+	Agent          string   `json:"agent"`
+	Dir            string   `json:"cwd"`
+	Model          string   `json:"model"`
+	AllowedTools   []string `json:"allowed_tools"`
+	PermissionMode string   `json:"permission_mode"`
+	MaxTurns       int      `json:"max_turns"`
+	LifetimeS      *float64 `json:"max_lifetime_s"`
+}
+
+// sessionInfo is a session in the answers to spawn and list. Of a session of another node, a list has what heartbeats
+// say.
+type sessionInfo struct {
+	SessionID        string   `json:"session_id"`
+	Subject          string   `json:"subject"`
+	HeartbeatSubject string   `json:"heartbeat_subject"`
+	StatusSubject    string   `json:"status_subject"`
+	InstanceID       string   `json:"instance_id"`
+	Node             string   `json:"node"`
+	Agent            string   `json:"agent,omitempty"`
+	Dir              string   `json:"cwd,omitempty"`
+	Model            string   `json:"model,omitempty"`
+	AllowedTools     []string `json:"allowed_tools,omitempty"`
+	PermissionMode   string   `json:"permission_mode,omitempty"`
+	MaxTurns         int      `json:"max_turns,omitempty"`
+	LifetimeS        float64  `json:"max_lifetime_s,omitempty"`
+	RemainingS       float64  `json:"remaining_lifetime_s,omitempty"`
+	Created          string   `json:"created_at,omitempty"`
+	Active           bool     `json:"active_request"`
+	Queued           int      `json:"queued_requests"`
+	RunID            string   `json:"run_id,omitempty"`
+}
+
+// decodeObject reads a JSON object; an empty payload is an empty one.
+func decodeObject(data []byte, into any) error {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return badEnvelope("docs/agentprotocol.md has the fields", "the payload is no JSON object of the request: %v", err)
+	}
+	return nil
+}
+
+// spawn starts a session.
+func (h *Host) spawn(_ context.Context, caller string, data []byte) (any, error) {
+	var r spawnRequest
+	if err := decodeObject(data, &r); err != nil {
+		return nil, err
+	}
+	if r.SessionID == "" {
+		r.SessionID = "sess-" + client.NewID()
+	}
+	lifetime, err := h.checkSpawn(&r)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{created: time.Now(), spawned: true, lifetime: lifetime, exportedAgent: &exportedAgent{name: r.SessionID, task: client.RunRequest{
+		Conversation: r.SessionID, Agent: r.Agent, Dir: r.Dir, Model: r.Model, AllowedTools: r.AllowedTools, PermissionMode: r.PermissionMode, MaxTurns: r.MaxTurns}}}
+	if err := h.addSession(s, "A session of the agent "+r.Agent); err != nil {
+		return nil, err
+	}
+	h.cfg.Logger.Info("session spawned", "session", s.name, "agent", r.Agent, "by", cmp.Or(caller, callerName))
+	return s.describe(), nil
+}
+
+// checkSpawn checks a spawn and fills in its agent. What only a run can tell, such as an unknown model, the first
+// prompt is told.
+func (h *Host) checkSpawn(r *spawnRequest) (lifetime time.Duration, err error) {
+	if r.Agent == "" && len(h.agents) > 0 {
+		r.Agent = h.agents[0].name
+	}
+	known := func(name string) bool {
+		return slices.ContainsFunc(h.agents, func(e *exportedAgent) bool { return e.name == name })
+	}
+	lifetime = lifetimeDefault
+	if r.LifetimeS != nil {
+		lifetime = time.Duration(min(*r.LifetimeS, lifetimeMax.Seconds()+1) * float64(time.Second))
+	}
+	switch {
+	case names.CheckToken(r.SessionID) != nil || len(r.SessionID) > sessionBytesMax:
+		return 0, badEnvelope(fmt.Sprintf("use at most %d of a-z, 0-9, - and _, or leave it out", sessionBytesMax), "session_id is %.80q", r.SessionID)
+	case !known(r.Agent):
+		return 0, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("the node exports no agent %.80q", r.Agent), Hint: "`nats micro info agents` shows them"}
+	case r.PermissionMode != "" && !slices.Contains(spec.PermissionModes, spec.PermissionMode(r.PermissionMode)):
+		return 0, badEnvelope(fmt.Sprintf("one of %v", spec.PermissionModes), "permission_mode is %.80q", r.PermissionMode)
+	case r.MaxTurns < 0:
+		return 0, badEnvelope("leave it out for the default", "max_turns is %d", r.MaxTurns)
+	case lifetime < 0 || lifetime > lifetimeMax:
+		return 0, badEnvelope(fmt.Sprintf("at most %.0f; 0: until it is stopped", lifetimeMax.Seconds()), "max_lifetime_s is %v", *r.LifetimeS)
+	case r.Dir != "" && h.cfg.CheckDir != nil:
+		return lifetime, h.cfg.CheckDir(r.Dir)
+	}
+	return lifetime, nil
+}
+
+// describe describes a session of this node.
+func (s *session) describe() sessionInfo {
+	b, t := s.beat(), s.task
+	i := sessionInfo{SessionID: s.name, Subject: s.promptSubject, HeartbeatSubject: s.heartbeatSubject, StatusSubject: s.statusSubject, InstanceID: b.InstanceID, Node: b.Node,
+		Agent: t.Agent, Dir: t.Dir, Model: t.Model, AllowedTools: t.AllowedTools, PermissionMode: t.PermissionMode, MaxTurns: t.MaxTurns,
+		Created: s.created.UTC().Format(time.RFC3339), Active: b.Prompts > 0, Queued: max(0, b.Prompts-1), RunID: b.RunID}
+	if s.lifetime > 0 {
+		i.LifetimeS, i.RemainingS = s.lifetime.Seconds(), max(0, time.Until(s.created.Add(s.lifetime)).Truncate(time.Second).Seconds())
+	}
+	return i
+}
+
+// listSessions lists the sessions of all nodes with this owner.
+func (h *Host) listSessions(context.Context, string, []byte) (any, error) {
+	list := []sessionInfo{}
+	for _, s := range h.ownSessions() {
+		list = append(list, s.describe())
+	}
+	for _, b := range h.otherSessions() {
+		i := sessionInfo{SessionID: b.Session, InstanceID: b.InstanceID, Node: b.Node, Active: b.Prompts > 0, Queued: max(0, b.Prompts-1), RunID: b.RunID}
+		for verb, subject := range map[string]*string{names.AgentPrompt: &i.Subject, names.AgentStatus: &i.StatusSubject, names.AgentHeartbeat: &i.HeartbeatSubject} {
+			var err error
+			if *subject, err = h.cfg.Names.AgentSubject(verb, h.cfg.Owner, b.Session); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, i)
+	}
+	slices.SortFunc(list, func(a, b sessionInfo) int { return strings.Compare(a.SessionID, b.SessionID) })
+	return map[string]any{"sessions": list}, nil
+}
+
+// stop ends a session. All nodes get the request: the one that has the session answers, and the others say that there
+// is none only if none has been heard of.
+func (h *Host) stop(ctx context.Context, caller string, data []byte) (any, error) {
+	var r struct {
+		SessionID string `json:"session_id"`
+	}
+	if err := decodeObject(data, &r); err != nil {
+		return nil, err
+	}
+	if names.CheckToken(r.SessionID) != nil {
+		return nil, badEnvelope(`send {"session_id": "…"}`, "session_id is %.80q", r.SessionID)
+	}
+	s, ok := h.ownSession(r.SessionID)
+	if !ok {
+		return nil, h.denySession(ctx, r.SessionID)
+	}
+	if err := h.stopSession(ctx, s, "its session was stopped by "+cmp.Or(caller, callerName)); err != nil {
+		return nil, err
+	}
+	return map[string]any{"ok": true, "session_id": s.name}, nil
+}
+
+// denySession is the answer about a session that this node does not have.
+func (h *Host) denySession(ctx context.Context, name string) error {
+	h.sessions.mu.Lock()
+	other, heard := h.sessions.other[name]
+	delete(h.sessions.other, name) // its node stops it, or a heartbeat brings it back
+	h.sessions.mu.Unlock()
+	if heard && !other.isOffline() {
+		return errSilent
+	}
+	wait := time.NewTimer(unknownAfter)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no session %.80q", name), Hint: "the request list shows them"}
+}
