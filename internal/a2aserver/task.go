@@ -70,7 +70,9 @@ func (x *exchange) newRun(r *http.Request, raw json.RawMessage) (sendParams, cli
 	case p.Message.MessageID == "":
 		return p, run, refusal(codeParams, "the message has no messageId")
 	case p.Message.TaskID != "":
-		return p, run, refusal(codeUnsupported, "a task takes no further message. If it asks a question, a person answers with: troupe answer; a contextId of your own lets a later message go on in one conversation")
+		return p, run, refusal(codeUnsupported,
+			"a task takes no further message. If it asks a question, a person answers with: troupe answer; a contextId of "+
+				"your own lets a later message go on in one conversation")
 	case len(p.Configuration.TaskPushNotificationConfig) > 0 && string(p.Configuration.TaskPushNotificationConfig) != "null":
 		return p, run, errNoPush
 	}

@@ -104,11 +104,13 @@ func decodeAttachments(raw json.RawMessage) (list []attachment, err error) {
 			return nil, badEnvelope(hint, "attachment %d needs filename and content, both strings", i)
 		}
 		if strings.ContainsAny(content, "\r\n") { // the decoder would skip these
-			return nil, badEnvelope("use padded base64 of the standard alphabet, without whitespace", "the content of attachment %d has whitespace", i)
+			return nil, badEnvelope("use padded base64 of the standard alphabet, without whitespace",
+				"the content of attachment %d has whitespace", i)
 		}
 		data, err := base64.StdEncoding.Strict().DecodeString(content)
 		if err != nil {
-			return nil, badEnvelope("use padded base64 of the standard alphabet, without whitespace", "the content of attachment %d is not base64: %v", i, err)
+			return nil, badEnvelope("use padded base64 of the standard alphabet, without whitespace",
+				"the content of attachment %d is not base64: %v", i, err)
 		}
 		if len(data) == 0 || len(data) > model.MediaBytesMax {
 			return nil, badEnvelope("", "attachment %d has %d bytes, 1 to %d are accepted", i, len(data), model.MediaBytesMax)
@@ -133,10 +135,12 @@ func decodeRunFields(raw json.RawMessage, task client.RunRequest) (r client.RunR
 		err = errors.New("it is not one object")
 	}
 	if err != nil {
-		return r, badEnvelope("its fields are those of the request run in docs/control.md", "%s does not decode: %v", runKey, err)
+		return r, badEnvelope("its fields are those of the request run in docs/control.md",
+			"%s does not decode: %v", runKey, err)
 	}
 	if r.Prompt != "" || r.Agent != "" || r.Resume || len(r.Attach) > 0 || r.History != nil {
-		return r, badEnvelope("the subject names the agent, and the envelope has prompt and attachments", "%s must not have prompt, agent, attach, history or resume", runKey)
+		return r, badEnvelope("the subject names the agent, and the envelope has prompt and attachments",
+			"%s must not have prompt, agent, attach, history or resume", runKey)
 	}
 	if task.Conversation != "" && r.Conversation != "" && r.Conversation != task.Conversation {
 		return r, badEnvelope("leave it out", "the session has the conversation %s; %s names %.80q", task.Conversation, runKey, r.Conversation)

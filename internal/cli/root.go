@@ -88,7 +88,8 @@ func (a *app) addCommands(root *cobra.Command) {
 	routes := models.Commands{Console: a.console, Sessions: a.sessions}
 	toolset := tools.Commands{Console: a.console, Sessions: a.sessions}
 	notes := memory.Commands{Console: a.console, Sessions: a.sessions}
-	addGroup(root, "Agents, models and tools", agentFiles.Agents(), routes.Models(), toolset.Tools(), toolset.MCP(), notes.Memory())
+	addGroup(root,
+		"Agents, models and tools", agentFiles.Agents(), routes.Models(), toolset.Tools(), toolset.MCP(), notes.Memory())
 
 	fleet := nodes.Commands{Console: a.console, Sessions: a.sessions}
 	addGroup(root, "Nodes", fleet.Nodes(), fleet.Up())
@@ -137,12 +138,15 @@ func (a *app) addGlobalFlags(f *pflag.FlagSet) {
 	a.sessions.Conn.AddFlags(f)
 	hideConnectionFlags(f)
 	f.StringVar(&a.sessions.StateDir, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
-	f.StringVar(&a.sessions.PricingFile, "pricing-file", "", "model prices as models.dev (api.json) or LiteLLM JSON; takes precedence over the built-in list")
-	f.StringVarP(&a.console.Output, "output", "o", "", "output: table, json, jsonl, yaml; for run and start text, json, stream-json, yaml")
+	f.StringVar(&a.sessions.PricingFile, "pricing-file", "",
+		"model prices as models.dev (api.json) or LiteLLM JSON; takes precedence over the built-in list")
+	f.StringVarP(&a.console.Output, "output", "o", "",
+		"output: table, json, jsonl, yaml; for run and start text, json, stream-json, yaml")
 	f.BoolVar(&a.console.JSON, "json", false, "the same as -o json")
 	f.StringVar(&a.console.Color, "color", "auto", "colour: auto, always, never")
 	f.BoolVarP(&a.console.Quiet, "quiet", "q", false, "no progress on stderr")
-	f.BoolVarP(&a.console.Verbose, "verbose", "v", false, "log what the node does on stderr, and print the address of its server above a run")
+	f.BoolVarP(&a.console.Verbose, "verbose", "v", false,
+		"log what the node does on stderr, and print the address of its server above a run")
 }
 
 // prepareCommand reads the settings and decides on output and colour.
@@ -160,7 +164,8 @@ func (a *app) prepareCommand(c *cobra.Command, _ []string) error {
 	}
 	on, err := term.UseColor(a.console.Color, term.IsTTY(a.console.Out), a.console.Getenv)
 	if err != nil {
-		return exit.UsageError("--color auto decides by the terminal", "--color is auto, always or never, not %q", a.console.Color)
+		return exit.UsageError("--color auto decides by the terminal",
+			"--color is auto, always or never, not %q", a.console.Color)
 	}
 	a.console.Style.On = on
 	// the same word again

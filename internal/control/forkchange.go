@@ -64,7 +64,8 @@ func (w forkChanges) checkIsRead() error {
 	caller, _ := w.original.Super.Member(spec.ID(w.point.agent))
 	holder := supervisor.HolderOf(w.original.Super, caller)
 	if s := w.original.Agents[caller.ID]; len(w.request.Layers) > 0 && s.Phase == agent.Done {
-		return badFile("fork it at an earlier turn", "%s: %s has ended and makes no request that would hold the layers", w.point, caller.ID)
+		return badFile("fork it at an earlier turn",
+			"%s: %s has ended and makes no request that would hold the layers", w.point, caller.ID)
 	}
 	if w.request.Prompt == "" && len(w.request.Layers) == 0 || holder.ID == caller.ID {
 		return nil
@@ -195,9 +196,11 @@ func (w forkChanges) checkQuorum() error {
 func (w forkChanges) refuseInstead() error {
 	child := w.point.agent + "-" + w.point.point
 	if _, begun := w.original.Super.Member(spec.ID(child)); begun {
-		return badFile("fork the child: "+w.point.run+"@"+child+":TURN", "%s: the result of a delegation cannot be replaced", w.point)
+		return badFile("fork the child: "+w.point.run+"@"+child+":TURN",
+			"%s: the result of a delegation cannot be replaced", w.point)
 	}
-	return badFile("fork at a turn before the call, with a prompt", "%s: the answer of the supervisor cannot be replaced", w.point)
+	return badFile("fork at a turn before the call, with a prompt",
+		"%s: the answer of the supervisor cannot be replaced", w.point)
 }
 
 // changeFact changes the result of the call, or the answer to the question, that the point names.

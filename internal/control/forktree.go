@@ -281,7 +281,8 @@ func checkForkDir(dir, original string) error {
 		return badFile("name a directory that exists", "dir: %v", err)
 	}
 	if shared := isWithin(real, original) || isWithin(original, real); shared {
-		return badFile("name a copy outside of it", "dir is %s, and the forked run works in %s: both would write there", dir, original)
+		return badFile("name a copy outside of it",
+			"dir is %s, and the forked run works in %s: both would write there", dir, original)
 	}
 	return nil
 }

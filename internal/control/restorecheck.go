@@ -121,7 +121,8 @@ func badFile(hint, format string, args ...any) error {
 func checkRestoredHeader(f runfile.File, r client.RestoreRequest) error {
 	switch h := f.Header; {
 	case h.Redacted:
-		return badFile(dumpHint+", without --redact", "the file of %s is redacted: it has no content, so nothing can continue from it", h.Run)
+		return badFile(dumpHint+", without --redact",
+			"the file of %s is redacted: it has no content, so nothing can continue from it", h.Run)
 	case !h.Dump:
 		return badFile(dumpHint, "the file of %s is no dump: its logs were read one after the other, and together they may be no state of the run", h.Run)
 	case h.Run != r.RunID:
@@ -157,7 +158,8 @@ func firstOpened(f runfile.File) (o supervisor.Opened, err error) {
 			err = mailbox.Unmarshal(e.Items[0].Body, &o)
 		}
 		if err == nil && o.Run != f.Header.Run {
-			return o, badFile(dumpHint, "the log of the supervisor opens the run %.80q, the file is that of %s", o.Run, f.Header.Run)
+			return o, badFile(dumpHint,
+				"the log of the supervisor opens the run %.80q, the file is that of %s", o.Run, f.Header.Run)
 		}
 		if err != nil {
 			return o, badFile(dumpHint, "the first entry of the supervisor's log cannot be read: %v", err)
@@ -188,7 +190,8 @@ func (c checkedRestore) checkOriginal(f runfile.File, r client.RestoreRequest) e
 // and a masked blob another name.
 func (c *opener) checkSecrets(f runfile.File) error {
 	refused := func(where string) error {
-		return badFile("restore it with a node that does not know the secret", "%s holds a secret of this node, which must not be stored", where)
+		return badFile("restore it with a node that does not know the secret",
+			"%s holds a secret of this node, which must not be stored", where)
 	}
 	for _, m := range f.Entries {
 		if !bytes.Equal(c.cfg.Redact(m.Data), m.Data) {

@@ -51,7 +51,8 @@ func (c *opener) moveRestored(f runfile.File, named client.RunRequest, now time.
 	}
 	switch phase := original.Super.Phase; {
 	case to.leaves && phase == supervisor.Queued:
-		return f, badFile("send its prompt again", "%s waits for its turn in the conversation %.80s and has not begun", o.Run, o.Conversation)
+		return f, badFile("send its prompt again",
+			"%s waits for its turn in the conversation %.80s and has not begun", o.Run, o.Conversation)
 	case phase == supervisor.Over && !moves: // it is in the way of no other run
 		return f, nil
 	case phase == supervisor.Over:

@@ -30,7 +30,8 @@ func (c *commander) setSubtreeLimit(ctx context.Context, r client.BudgetRequest)
 	others := r.Limits
 	others.Tokens, others.Nano, others.Calls = 0, 0, 0
 	if others != (spec.RunLimits{}) {
-		return nil, bad("limit the whole run: leave agent out", "an agent and those below it have limits of tokens, money and tool calls only")
+		return nil, bad("limit the whole run: leave agent out",
+			"an agent and those below it have limits of tokens, money and tool calls only")
 	}
 	if err := f.Validate(); err != nil {
 		return nil, bad("name tokens, nano_usd or tool_calls, freeze or unfreeze", "%v", err)

@@ -68,7 +68,8 @@ func (d caseDecoder) checkTools(c *Case, line int) error {
 			t.Class = model.Read
 		}
 		if !slices.Contains([]model.Class{model.Read, model.Idempotent, model.Effect, model.Irreversible}, t.Class) {
-			return d.badFile(line, "case %s: class of %s is %q; it is read, idempotent, effect or irreversible", c.ID, name, t.Class)
+			return d.badFile(line,
+				"case %s: class of %s is %q; it is read, idempotent, effect or irreversible", c.ID, name, t.Class)
 		}
 		c.Tools[name] = t
 	}
@@ -256,7 +257,8 @@ func (d caseDecoder) checkExpectation(c *Case, x Expected, line int) error {
 		return d.badFile(line, "case %s: expected has no stop_reason", c.ID)
 	}
 	if !slices.Contains(spec.Reasons(), x.StopReason) {
-		return d.badFile(line, "case %s: unknown stop_reason %q%s", c.ID, x.StopReason, suggestName(string(x.StopReason), spec.Reasons()))
+		return d.badFile(line,
+			"case %s: unknown stop_reason %q%s", c.ID, x.StopReason, suggestName(string(x.StopReason), spec.Reasons()))
 	}
 	for _, t := range x.Transitions {
 		if !slices.Contains(spec.Transitions(), t) {

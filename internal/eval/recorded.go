@@ -40,7 +40,9 @@ func (d caseDecoder) readRun(c *Case, line int) error {
 	}
 	if c.Agents != nil || c.Limits != (Limits{}) || c.LoopOptions.Kind != 0 || c.Hooks != nil || c.Policy.Kind != 0 || c.Window != 0 ||
 		c.Price != (Price{}) || c.Allowed != nil || c.Denied != nil || c.FirstToolTurn || c.Models != nil {
-		return d.badFile(line, "case %s: run takes the place of models, agents, limits, loop_options, hooks, policy, window, price and the tools of the root", c.ID)
+		return d.badFile(line,
+			"case %s: run takes the place of models, agents, limits, loop_options, hooks, policy, window, price and the "+
+				"tools of the root", c.ID)
 	}
 	o := &supervisor.Opened{}
 	if err := d.decodeInto(c.Opened, "case "+c.ID+": run", o); err != nil {

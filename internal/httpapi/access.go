@@ -42,7 +42,8 @@ func (a access) guard(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		switch {
 		case !a.isOwnHost(r):
-			refuse(w, http.StatusMisdirectedRequest, "this server is not asked as "+quoteShort(r.Host), "ask it by its address, or start the node with --http-host NAME")
+			refuse(w, http.StatusMisdirectedRequest, "this server is not asked as "+quoteShort(r.Host),
+				"ask it by its address, or start the node with --http-host NAME")
 		case !isOwnOrigin(r):
 			refuse(w, http.StatusForbidden, "pages of "+quoteShort(r.Header.Get("Origin"))+" may not ask this server", "")
 		case a.openProbes && (r.URL.Path == pathHealth || r.URL.Path == pathReady), isPagePath(r.URL.Path), r.URL.Path == pathSessions, a.hasToken(r), a.hasSession(r):

@@ -24,7 +24,8 @@ func readCommand(w http.ResponseWriter, r *http.Request, id string, doc any, run
 		return false
 	}
 	if *run != "" && *run != id {
-		refuse(w, http.StatusBadRequest, "the body names the run "+quoteShort(*run)+" and the path another", "leave run_id out of the body")
+		refuse(w, http.StatusBadRequest, "the body names the run "+quoteShort(*run)+" and the path another",
+			"leave run_id out of the body")
 		return false
 	}
 	*run = id

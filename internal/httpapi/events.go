@@ -101,7 +101,8 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, run string
 		defer func() { <-s.streams }()
 	default:
 		w.Header().Set("Retry-After", "5")
-		refuse(w, http.StatusServiceUnavailable, "the server has as many streams of events as it serves at once", "try again in a moment, or read pages of events")
+		refuse(w, http.StatusServiceUnavailable, "the server has as many streams of events as it serves at once",
+			"try again in a moment, or read pages of events")
 		return
 	}
 	feed := s.feeds.join(run, seen)

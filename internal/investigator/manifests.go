@@ -48,13 +48,15 @@ func readGoMod(m manifest, a *agentAnswer) {
 		}
 	}
 	a.addFact(factManifest, "`%s`: Go %s; %d direct, %d indirect", m.path, orUnknown(version), len(deps), indirect)
-	addDependencyFinding(a, pseudo, low, "Untagged commit instead of a release in %s", "pinned, but to a state that nobody released")
+	addDependencyFinding(a, pseudo, low, "Untagged commit instead of a release in %s",
+		"pinned, but to a state that nobody released")
 	addDependencyFinding(a, local, medium, "`replace` with a directory of this machine in %s", "builds only where that directory is")
 	reportAbandoned(a, deps)
 	if len(deps) > 0 {
 		reportManyDependencies(a, m, len(deps), deps[0].fileLine)
 		if !m.hasLockFile("go.sum") {
-			addDependencyFinding(a, []fileLine{deps[0].fileLine}, medium, "No go.sum beside "+m.path+" (%s)", "what is downloaded is not checked")
+			addDependencyFinding(a, []fileLine{deps[0].fileLine}, medium, "No go.sum beside "+m.path+" (%s)",
+				"what is downloaded is not checked")
 		}
 	}
 }
@@ -114,7 +116,8 @@ func readPackageJSON(m manifest, a *agentAnswer) {
 	}
 	a.addFact(factManifest, "`%s`: %d for production, %d for development", m.path, len(deps)-dev, dev)
 	addDependencyFinding(a, free, medium, "Any version accepted in %s", "")
-	addDependencyFinding(a, elsewhere, medium, "Dependency from outside the registry in %s", "the registry neither keeps nor checks it")
+	addDependencyFinding(a, elsewhere, medium, "Dependency from outside the registry in %s",
+		"the registry neither keeps nor checks it")
 	if len(hooks) > 0 {
 		a.addFinding(finding{Kind: kindDependency, Severity: low, Title: "A script runs at install time", Detail: "whoever installs this runs it unasked",
 			Evidence: []evidence{hooks[0].asEvidence()}})
@@ -164,7 +167,8 @@ func readRequirements(m manifest, a *agentAnswer) {
 		sev = medium
 	}
 	addDependencyFinding(a, free, sev, "Version not pinned in %s of "+m.path, "")
-	addDependencyFinding(a, elsewhere, medium, "Dependency from outside the registry in %s", "the registry neither keeps nor checks it")
+	addDependencyFinding(a, elsewhere, medium, "Dependency from outside the registry in %s",
+		"the registry neither keeps nor checks it")
 	reportAbandoned(a, deps)
 }
 

@@ -137,7 +137,9 @@ func readDocument(path string, root *yaml.Node) (p supervisor.Policy, lines []in
 		}
 	}
 	if rules == nil || rules.Kind != yaml.SequenceNode {
-		return bad(root, "a policy has a list of rules: {version: 1, rules: [{name: cite, on: stop, when: '!contains(answer, \"report.md\")', why: ...}]}")
+		return bad(root,
+			"a policy has a list of rules: {version: 1, rules: [{name: cite, on: stop, when: '!contains(answer, "+
+				"\"report.md\")', why: ...}]}")
 	}
 	for _, n := range rules.Content {
 		var r supervisor.Rule

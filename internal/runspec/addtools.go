@@ -23,7 +23,8 @@ func FindTools(b *Builder, o supervisor.Opened, names []string) (tools []model.T
 	versions = map[string]string{}
 	for _, name := range names {
 		if slices.Contains(toolset.LoopTools, name) {
-			return nil, nil, refuse.Bad(addToolsHint, "%s is a tool of the loop: the definition of an agent decides whether it has that", name)
+			return nil, nil, refuse.Bad(addToolsHint,
+				"%s is a tool of the loop: the definition of an agent decides whether it has that", name)
 		}
 		if i := toolset.IndexTool(o.Tools, name); i >= 0 {
 			tools = append(tools, o.Tools[i])
@@ -71,7 +72,8 @@ func CheckAddedTools(b *Builder, o supervisor.Opened, tools []model.ToolSpec) er
 	}
 	for i, t := range tools {
 		if t.Class != here[i].Class || t.Schema != here[i].Schema {
-			return refuse.Bad("restore it where the tool is the same", "the logs of %s add the tool %.80q, which is another one here", o.Run, t.Name)
+			return refuse.Bad("restore it where the tool is the same",
+				"the logs of %s add the tool %.80q, which is another one here", o.Run, t.Name)
 		}
 	}
 	return nil

@@ -67,7 +67,8 @@ func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet
 	}
 	if i := slices.IndexFunc(req.agents, func(name string) bool { return !t.hasAgent(name) }); i >= 0 {
 		if req.workspace == "" && t.nearestAgent(req.agents[i]) == "" {
-			return t, refuse.Bad("the run has no directory: name the one that has the agent with --dir", "there is no agent %q", req.agents[i])
+			return t, refuse.Bad("the run has no directory: name the one that has the agent with --dir",
+				"there is no agent %q", req.agents[i])
 		}
 		return t, t.unknownAgentError(req.agents[i])
 	}

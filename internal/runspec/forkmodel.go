@@ -36,12 +36,14 @@ func ForkModel(b *Builder, o supervisor.Opened, named client.RunRequest) (set *a
 		limit, nano = PaidNano, PaidNano
 	}
 	if max(limit, o.Agent.Nano) > 0 && !m.Price.Covered() {
-		return nil, 0, refuse.Bad(forkModelHint+", or give its price with --pricing-file", "the price of %s is unknown, so the limit in money of the fork cannot be kept", m.Name)
+		return nil, 0, refuse.Bad(forkModelHint+", or give its price with --pricing-file",
+			"the price of %s is unknown, so the limit in money of the fork cannot be kept", m.Name)
 	}
 	for _, media := range o.Media {
 		most, _, ok := c.AcceptsMedia(media)
 		if !ok {
-			return nil, 0, refuse.Bad(forkModelHint, "model %s does not accept %s (attachment %q)", m.Name, media.Type, media.Name)
+			return nil, 0, refuse.Bad(forkModelHint,
+				"model %s does not accept %s (attachment %q)", m.Name, media.Type, media.Name)
 		}
 		if most > media.Most {
 			return nil, 0, refuse.Bad(forkModelHint, "with model %s the attachment %q can cost %d tokens, and the run holds %d for it", m.Name, media.Name, most, media.Most)
@@ -71,7 +73,8 @@ func CheckSetModel(b *Builder, o supervisor.Opened, named client.RunRequest, rou
 func CheckSetLimits(o supervisor.Opened, set supervisor.LimitSet) error {
 	o.Limits = set.Limits
 	if most := spec.HardLimitMS(spec.TimeoutMaxMS); set.SoftMS < 0 || set.HardMS < 0 || set.HardMS > most {
-		return refuse.Bad(dumpedLimitsHint, "the logs of %s set time limits of %d and %d ms: they may be 0 to %d", o.Run, set.SoftMS, set.HardMS, most)
+		return refuse.Bad(dumpedLimitsHint,
+			"the logs of %s set time limits of %d and %d ms: they may be 0 to %d", o.Run, set.SoftMS, set.HardMS, most)
 	}
 	if err := checkRecordedLimits(o); err != nil {
 		return err

@@ -24,7 +24,8 @@ func (b *Builder) guidesOf(req acceptedRequest, choice provider.Choice) (guides 
 		g, ok, err := agentfile.ReadUserGuide(b.cfg.ClaudeHome, func(path, digest string) bool { return b.cfg.Trust.TrustsFile(path, digest, req.workspace) })
 		switch {
 		case err != nil:
-			return nil, nil, refuse.Bad("fix the file, or leave it out with --no-agents-md", "%s cannot be read: %v", userGuideName, safefile.WithoutName(err))
+			return nil, nil, refuse.Bad("fix the file, or leave it out with --no-agents-md",
+				"%s cannot be read: %v", userGuideName, safefile.WithoutName(err))
 		case ok && !g.Own:
 			warnings = append(warnings, userGuideName+": ignored: runs in this directory can change it")
 		case g.Text != "":

@@ -32,7 +32,8 @@ func (b *Builder) addHooks(req acceptedRequest, options spec.LoopOptions, defs [
 	}
 	for _, d := range defs {
 		if n := len(h.hooks) + len(d.LoopOptions.Hooks); n > spec.HooksMax {
-			return h, refuse.Bad("give the agent fewer hooks", "%d hooks apply to agent %s (its own and this node's), at most %d are allowed", n, d.Name, spec.HooksMax)
+			return h, refuse.Bad("give the agent fewer hooks",
+				"%d hooks apply to agent %s (its own and this node's), at most %d are allowed", n, d.Name, spec.HooksMax)
 		}
 	}
 	s := req.settings

@@ -108,7 +108,8 @@ func priceMedia(m model.Media, c provider.Choice, data []byte, allowed []string)
 	most, bound, ok := c.AcceptsMedia(m)
 	switch {
 	case !ok:
-		return m, nil, refuse.Bad("leave the attachment out, or choose a model that accepts it with -m", "model %s does not accept %s (attachment %q)", c.Name(), m.Type, m.Name)
+		return m, nil, refuse.Bad("leave the attachment out, or choose a model that accepts it with -m",
+			"model %s does not accept %s (attachment %q)", c.Name(), m.Type, m.Name)
 	case bound == provider.None && !slices.Contains(allowed, c.Name()):
 		return m, nil, refuse.Bad("allow it with --allow-unbounded "+c.Name()+", or attach its text", "the maximum cost of %q (%s) with %s is not published, so no limit can cover it",
 			m.Name, m.Type, c.Name())
@@ -128,7 +129,8 @@ func joinParts(ctx context.Context, blobs mailbox.Blobs, run string, f client.At
 		return nil, refuse.Bad(attachHint, "%q has %d bytes, 1 to %d are accepted", f.Name, f.Size, model.MediaBytesMax)
 	}
 	if f.Name != strings.ToValidUTF8(f.Name, "") || len(f.Name) > model.MediaNameMax || strings.ContainsFunc(f.Name, func(r rune) bool { return r < ' ' }) {
-		return nil, refuse.Bad("give it a shorter name, of one line", "attachment name %.80q is too long, or is not one line of UTF-8", f.Name)
+		return nil, refuse.Bad("give it a shorter name, of one line",
+			"attachment name %.80q is too long, or is not one line of UTF-8", f.Name)
 	}
 	var data []byte
 	for _, ref := range f.Parts {

@@ -52,7 +52,8 @@ func requestPermissions(r client.RunRequest) (p spec.Permissions, err error) {
 		p.Deny = append(p.Deny, rule)
 	}
 	if r.Approvals < 0 || r.Approvals > permission.ApprovalsMax {
-		return p, refuse.Bad(permissionsHint, "approvals is %d: write 1 or 2, how many people must approve a call that is asked about", r.Approvals)
+		return p, refuse.Bad(permissionsHint,
+			"approvals is %d: write 1 or 2, how many people must approve a call that is asked about", r.Approvals)
 	}
 	if p.Taint, err = permission.ParseTaint(r.Taint); err != nil {
 		return p, refuse.Bad(taintHint, "taint: %v", err)
@@ -130,10 +131,12 @@ func (b *Builder) runPermissions(req acceptedRequest) (spec.Permissions, error) 
 		return p, refuse.Bad(permissionsHint, "the permissions of the node have approvals %d: it may be 1 or 2", p.Approvals)
 	}
 	if n := len(p.Allow) + len(p.Ask) + len(p.Deny); n > rulesMax {
-		return p, refuse.Bad("remove rules that others cover", "the run has %d permission rules, at most %d are applied", n, rulesMax)
+		return p, refuse.Bad("remove rules that others cover",
+			"the run has %d permission rules, at most %d are applied", n, rulesMax)
 	}
 	if n := p.Size(); n > rulesBytesMax {
-		return p, refuse.Bad("remove rules that others cover", "the permission rules of the run have %d bytes, at most %d are applied", n, rulesBytesMax)
+		return p, refuse.Bad("remove rules that others cover",
+			"the permission rules of the run have %d bytes, at most %d are applied", n, rulesBytesMax)
 	}
 	return p, nil
 }

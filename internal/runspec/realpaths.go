@@ -50,7 +50,8 @@ func withTargets(rules []spec.PermissionRule, workspace string, targets func(wor
 			more := r
 			more.Text = split.Text(filepath.ToSlash(fixed))
 			if _, err := permission.Parse(more.Text); err != nil {
-				return nil, refuse.Bad(permissionsHint, "the rule %s leads by links to a path that no rule can name: %v", r.Text, err)
+				return nil, refuse.Bad(permissionsHint,
+					"the rule %s leads by links to a path that no rule can name: %v", r.Text, err)
 			}
 			if !slices.ContainsFunc(all, func(o spec.PermissionRule) bool { return o.Text == more.Text && o.Confined == more.Confined }) {
 				all = append(all, more)

@@ -96,13 +96,15 @@ func checkRequest(r client.RunRequest) error {
 		return refuse.Bad("troupe run \"what to do\"", "there is no prompt")
 	}
 	if len(r.Prompt) > PromptMax {
-		return refuse.Bad("put long material into a file of the directory", "the prompt has %d bytes, at most %d are allowed", len(r.Prompt), PromptMax)
+		return refuse.Bad("put long material into a file of the directory",
+			"the prompt has %d bytes, at most %d are allowed", len(r.Prompt), PromptMax)
 	}
 	if err := checkLimits(r); err != nil {
 		return err
 	}
 	if n := max(len(r.AllowUnpriced), len(r.AllowUnbounded)); n > NamedModelsMax {
-		return refuse.Bad("name only models that the run may call", "allow_unpriced or allow_unbounded names %d models, at most %d are allowed", n, NamedModelsMax)
+		return refuse.Bad("name only models that the run may call",
+			"allow_unpriced or allow_unbounded names %d models, at most %d are allowed", n, NamedModelsMax)
 	}
 	if _, err := throttle.ParsePriority(r.Priority); err != nil {
 		return refuse.Bad("write high, normal or low, or leave it out for normal", "priority is %q", clip.Marked(r.Priority, wordShown, "…"))
@@ -167,10 +169,12 @@ func checkLimits(r client.RunRequest) error {
 		}
 	}
 	if r.QuestionTimeout < 0 || r.QuestionTimeout > spec.TimeoutMaxMS {
-		return refuse.Bad("0 means as long as the run may be parked", "question_timeout_ms is %d: it may be 0 to %d", r.QuestionTimeout, int64(spec.TimeoutMaxMS))
+		return refuse.Bad("0 means as long as the run may be parked",
+			"question_timeout_ms is %d: it may be 0 to %d", r.QuestionTimeout, int64(spec.TimeoutMaxMS))
 	}
 	if r.ParkTimeout < 0 || r.ParkTimeout > spec.TimeoutMaxMS {
-		return refuse.Bad("use 0 for 30 days", "park_timeout_ms is %d: it may be 0 to %d", r.ParkTimeout, int64(spec.TimeoutMaxMS))
+		return refuse.Bad("use 0 for 30 days",
+			"park_timeout_ms is %d: it may be 0 to %d", r.ParkTimeout, int64(spec.TimeoutMaxMS))
 	}
 	if r.TimeoutMS < 0 || r.TimeoutMS > spec.TimeoutMaxMS {
 		return refuse.Bad(zeroHint, "timeout_ms is %d: it may be 0 to %d", r.TimeoutMS, int64(spec.TimeoutMaxMS))
@@ -249,7 +253,8 @@ func (b *Builder) checkScripts(r client.RunRequest) error {
 func badScript(route, path string, isOpen bool, err error) error {
 	switch {
 	case errors.Is(err, scriptfile.ErrScript):
-		return refuse.Bad("see docs/models.md#scripted-models", "model %s: it is not a script%s", route, safefile.ErrorLine(err))
+		return refuse.Bad("see docs/models.md#scripted-models",
+			"model %s: it is not a script%s", route, safefile.ErrorLine(err))
 	case isOpen && errors.Is(err, fs.ErrNotExist):
 		return refuse.Bad("name an existing one", "model %s: there is no such file", route)
 	case isOpen && !errors.Is(err, routes.ErrNotApproved):

@@ -32,7 +32,8 @@ const (
 // counts as it is, as after a takeover by another node: an agent asks a person about differences (drift.go).
 func CheckRestored(b *Builder, o supervisor.Opened, named client.RunRequest) error {
 	if o.Permissions == nil {
-		return refuse.Bad("finish it where it is", "the run %s was begun by a release that recorded no permissions: it cannot be restored", o.Run)
+		return refuse.Bad("finish it where it is",
+			"the run %s was begun by a release that recorded no permissions: it cannot be restored", o.Run)
 	}
 	if _, err := policy.Compile(o.Policy); err != nil {
 		return refuse.Bad(policyPageHint, "the policy of the run: %v", err)

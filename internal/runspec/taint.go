@@ -34,7 +34,8 @@ func withRequestedTaint(p, asked spec.Permissions, fromUser bool) (spec.Permissi
 	case fromUser || spec.StricterTaint(asked.Taint, p.Taint) == asked.Taint:
 		p.Taint = asked.Taint
 	default:
-		return p, refuse.Forbidden("leave taint out, or set it in the settings of the node", "taint is %s, and the node has %s: a request can only be stricter", asked.Taint, p.Taint)
+		return p, refuse.Forbidden("leave taint out, or set it in the settings of the node",
+			"taint is %s, and the node has %s: a request can only be stricter", asked.Taint, p.Taint)
 	}
 	return p, nil
 }

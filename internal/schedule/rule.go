@@ -121,7 +121,8 @@ func newTrigger(w Times, now time.Time) (Rule, error) {
 	case w.At != "" || w.Every != "":
 		return Rule{}, problem("make two schedules", "a schedule has a trigger, or times")
 	case w.Missed != "" || w.Overlap != "":
-		return Rule{}, problem("leave missed and overlap out: messages wait until a node takes them, and each begins a run", "a trigger has no due times")
+		return Rule{}, problem("leave missed and overlap out: messages wait until a node takes them, and each begins a run",
+			"a trigger has no due times")
 	}
 	name := strings.TrimPrefix(w.On, names.Names{}.TriggerPrefix())
 	if _, err := (names.Names{}).TriggerSubject(name); err != nil {
@@ -144,7 +145,8 @@ func (r *Rule) completeChoices() error {
 		if r.Overlap = OverlapSkip; r.Conversation {
 			r.Overlap = OverlapParallel // the lane orders them
 		} else if r.Missed == MissedAll {
-			return problem("use --conversation, in which they wait for each other, or --overlap parallel", "with missed all several runs begin at once")
+			return problem("use --conversation, in which they wait for each other, or --overlap parallel",
+				"with missed all several runs begin at once")
 		}
 	case OverlapSkip, OverlapParallel:
 		if r.Conversation {
@@ -168,7 +170,8 @@ func (r *Rule) setEvery(text string, now time.Time) error {
 		return nil
 	}
 	if _, err := parseCron(text, r.Zone); err != nil {
-		return problem("use a duration such as 90m, or five fields such as '0 9 * * 1-5' (minute hour day month weekday)", "every %.80q is neither a duration nor a cron expression", text)
+		return problem("use a duration such as 90m, or five fields such as '0 9 * * 1-5' (minute hour day month weekday)",
+			"every %.80q is neither a duration nor a cron expression", text)
 	}
 	if r.Cron = text; r.StartMS == 0 {
 		r.StartMS = now.UnixMilli() + 1
@@ -255,7 +258,8 @@ func ParseTime(text string, now time.Time, zone *time.Location) (time.Time, erro
 		}
 		return t, checkWallTime(t, text, "15:04")
 	}
-	return time.Time{}, problem("use +10m, 15:04, '2026-11-30 09:00' or 2026-11-30T09:00:00+01:00", "at %.80q is no time", text)
+	return time.Time{}, problem("use +10m, 15:04, '2026-11-30 09:00' or 2026-11-30T09:00:00+01:00",
+		"at %.80q is no time", text)
 }
 
 // checkWallTime refuses a time of the day that a change to summer time leaves out.

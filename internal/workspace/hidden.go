@@ -43,7 +43,8 @@ func checkLinkedFiles(dir, work string) error {
 			continue // there is none, or what reads it reports why not
 		}
 		if home := trust.ResolvePath(filepath.Dir(file)); real != filepath.Join(home, filepath.Base(file)) && trust.IsBelow(work, real) {
-			return refuse.Bad("name another directory, or keep a copy of the file instead of a link", "dir: %s has the file that %s links to, which decides what this node executes", dir, file)
+			return refuse.Bad("name another directory, or keep a copy of the file instead of a link",
+				"dir: %s has the file that %s links to, which decides what this node executes", dir, file)
 		}
 	}
 	return nil
@@ -69,7 +70,8 @@ func (p *Directories) HiddenDirs(dir string) (below []string, err error) {
 		case trust.IsBelow(real, work):
 			return nil, refuse.Bad("name another directory", "dir: %s is in %s, which decides what this node executes", dir, abs)
 		case trust.IsBelow(work, abs) && real != abs:
-			return nil, refuse.Bad("name another directory, or put the link outside", "dir: %s holds a link on the way to %s, which decides what this node executes", dir, abs)
+			return nil, refuse.Bad("name another directory, or put the link outside",
+				"dir: %s holds a link on the way to %s, which decides what this node executes", dir, abs)
 		case trust.IsBelow(work, real):
 			below = append(below, real)
 		}

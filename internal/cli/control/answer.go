@@ -72,8 +72,10 @@ func (cs *Commands) Answer() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&who, "agent", "", "agent that asks: "+command.AgentFlag+" (default: the one that asked QUERY)")
-	c.Flags().StringVar(&always, "always", "", "approve calls like this one, too: run for the rest of the run, project for all your runs in its directory")
-	c.Flags().StringVar(&digest, "digest", "", "SHA-256 of the call, from troupe questions -o json; the answer is refused if the call has changed")
+	c.Flags().StringVar(&always, "always", "",
+		"approve calls like this one, too: run for the rest of the run, project for all your runs in its directory")
+	c.Flags().StringVar(&digest, "digest", "",
+		"SHA-256 of the call, from troupe questions -o json; the answer is refused if the call has changed")
 	c.Flags().StringVar(&as, "as", "", "name with which the answer is recorded (default: the name of your account)")
 	return c
 }

@@ -76,12 +76,14 @@ func (cs *Commands) backlogRequest(words []string, text string) (r client.Backlo
 		return r, exit.UsageError(backlogUsage, "%q is not what backlog can do", strings.Join(words, " "))
 	}
 	if text != "" && r.Title == "" {
-		return r, exit.UsageError("troupe backlog RUN post TITLE --text TEXT", "--text is that of a new task, and none is posted")
+		return r, exit.UsageError("troupe backlog RUN post TITLE --text TEXT",
+			"--text is that of a new task, and none is posted")
 	}
 	if r.Changes() {
 		r.By = request.UserName()
 		if cs.Console.Getenv("TROUPE_CALL") != "" || cs.Console.Getenv("TROUPE_HOOK") != "" {
-			return r, exit.UsageError("an agent has the tools backlog_post and backlog_return", "a tool or a hook of a run cannot change a backlog in a person's name")
+			return r, exit.UsageError("an agent has the tools backlog_post and backlog_return",
+				"a tool or a hook of a run cannot change a backlog in a person's name")
 		}
 	}
 	return r, nil

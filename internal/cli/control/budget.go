@@ -99,7 +99,8 @@ func (l *budgetFlags) checkArguments(c *cobra.Command, args []string) error {
 	hint := "troupe budget " + args[0] + " set --max-tokens N"
 	switch set := len(args) == 2 && args[1] == "set"; {
 	case l.agent == "" && (l.freeze || l.unfreeze):
-		return exit.UsageError("troupe budget "+args[0]+" freeze ends the whole run; a new limit lifts it", "--freeze and --unfreeze need --agent")
+		return exit.UsageError("troupe budget "+args[0]+" freeze ends the whole run; a new limit lifts it",
+			"--freeze and --unfreeze need --agent")
 	case l.freeze && l.unfreeze:
 		return exit.UsageError("give one of them", "--freeze and --unfreeze contradict each other")
 	case l.agent != "" && len(args) == 1:

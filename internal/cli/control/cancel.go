@@ -51,7 +51,8 @@ unreachable. An unreachable node starts nothing once its lease has expired.`,
 	}
 	c.Flags().BoolVar(&r.Now, "now", false, "abort running model calls and tools")
 	c.Flags().StringVar(&r.Agent, "agent", "", "stop only this agent and its descendants: "+command.AgentFlag)
-	c.Flags().DurationVar(&wait, "wait", cancelTimeout, "how long to wait for the end; 0 only sends the request and reports the agents that have stopped already")
+	c.Flags().DurationVar(&wait, "wait", cancelTimeout,
+		"how long to wait for the end; 0 only sends the request and reports the agents that have stopped already")
 	return c
 }
 

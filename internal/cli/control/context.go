@@ -70,11 +70,14 @@ those that live and those that begin later. A removed tool is removed from them,
 	c.Flags().StringVar(&f.agent, "agent", "", command.AgentFlag+" (default: the one that has the conversation)")
 	c.Flags().StringArrayVar(&f.layers, "layer", nil, "set a layer: NAME=TEXT, or NAME=@FILE; may be repeated")
 	c.Flags().StringArrayVar(&f.removed, "remove-layer", nil, "remove the layer NAME; may be repeated")
-	c.Flags().IntVar(&f.priority, "priority", 0, "place of the layers in the prompt, 1 to 1000 (default 50): the definition has 10, date and directory have 100")
+	c.Flags().IntVar(&f.priority, "priority", 0,
+		"place of the layers in the prompt, 1 to 1000 (default 50): the definition has 10, date and directory have 100")
 	c.Flags().BoolVar(&f.below, "below", false, "agents below inherit the layers")
-	c.Flags().BoolVar(&f.merge, "merge", false, "send the layers after the inherited ones of their names, not in their place")
+	c.Flags().BoolVar(&f.merge, "merge", false,
+		"send the layers after the inherited ones of their names, not in their place")
 	c.Flags().StringArrayVar(&f.add, "add-tool", nil, "offer the agent a tool; may be repeated")
-	c.Flags().StringArrayVar(&f.without, "remove-tool", nil, "take a tool from the agent and those below it; may be repeated")
+	c.Flags().StringArrayVar(&f.without, "remove-tool", nil,
+		"take a tool from the agent and those below it; may be repeated")
 	return c
 }
 
@@ -101,10 +104,12 @@ func (f contextFlags) request(getenv func(string) string) (client.ContextRequest
 		r.By = request.UserName()
 	}
 	if r.Changes() && (getenv("TROUPE_CALL") != "" || getenv("TROUPE_HOOK") != "") {
-		return r, exit.UsageError("a person does it, in a terminal of their own", "an agent cannot change what agents are told and may call: this is a tool or a hook of a run")
+		return r, exit.UsageError("a person does it, in a terminal of their own",
+			"an agent cannot change what agents are told and may call: this is a tool or a hook of a run")
 	}
 	if len(f.layers) == 0 && (f.priority != 0 || f.below || f.merge) {
-		return r, exit.UsageError("name a layer: --layer NAME=TEXT", "--priority, --below and --merge say how a layer is sent, and none is set")
+		return r, exit.UsageError("name a layer: --layer NAME=TEXT",
+			"--priority, --below and --merge say how a layer is sent, and none is set")
 	}
 	return r, nil
 }

@@ -33,6 +33,8 @@ func (cs *Commands) Steer() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&who, "agent", "", command.AgentFlag+" (default root)")
-	c.Flags().BoolVar(&now, "now", false, "do not wait for the end of the turn: abort its model request and its reads, and begin no further call; a call with a side effect that has begun completes")
+	c.Flags().BoolVar(&now, "now", false,
+		"do not wait for the end of the turn: abort its model request and its reads, and begin no further call; a call "+
+			"with a side effect that has begun completes")
 	return c
 }

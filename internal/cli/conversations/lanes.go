@@ -25,7 +25,8 @@ waits at the end of the queue, or before another one; "drop" takes it out: it ne
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 && len(args) != laneArgs || before != "" && len(args) != laneArgs {
-				return exit.UsageError("troupe lanes CONVERSATION move RUN, or drop RUN", "a change needs a conversation, move or drop, and a run")
+				return exit.UsageError("troupe lanes CONVERSATION move RUN, or drop RUN",
+					"a change needs a conversation, move or drop, and a run")
 			}
 			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error {
 				switch len(args) {

@@ -42,7 +42,8 @@ type filter struct{ agent, scope, dir string }
 func (f *filter) addFlags(c *cobra.Command) *cobra.Command {
 	c.Flags().StringVar(&f.agent, "agent", "", "only the notes of this agent")
 	c.Flags().StringVar(&f.scope, "scope", "", "only the notes of the user, or those of projects: user or project")
-	c.Flags().StringVar(&f.dir, "dir", "", "only the notes of the project in this directory, which need not exist any more")
+	c.Flags().StringVar(&f.dir, "dir", "",
+		"only the notes of the project in this directory, which need not exist any more")
 	return c
 }
 

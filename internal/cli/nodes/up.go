@@ -75,16 +75,20 @@ The nodes run the program troupe-node, found next to this one, in PATH, or by
 	f.StringSliceVar(&u.root, "root", nil, "directory that clients may use, with everything below it; may be repeated")
 	f.StringSliceVar(&u.trust, "trust", nil, trustUsage)
 	f.StringVar(&u.bin, "node-binary", "", "path of troupe-node")
-	f.BoolVar(&u.lazy, "lazy", false, "sync to disk lazily: entries survive the death of processes but not a loss of power")
+	f.BoolVar(&u.lazy, "lazy", false,
+		"sync to disk lazily: entries survive the death of processes but not a loss of power")
 	f.IntVar(&u.port, "nats-port", 0, "port of the server (default 4222 or else a free one)")
 	f.BoolVar(&u.open.watch, "open-watch", false, embedded.OpenWatchUsage)
 	f.BoolVar(&u.open.control, "open-control", false, embedded.OpenControlUsage)
-	f.StringVar(&u.http, "http", "", "HOST:PORT at which the first node serves the HTTP API; the others take the ports that follow (docs/http.md)")
+	f.StringVar(&u.http, "http", "",
+		"HOST:PORT at which the first node serves the HTTP API; the others take the ports that follow (docs/http.md)")
 	f.BoolVar(&u.agents, "agents-on-bus", false, agentprotocol.Usage)
 	f.IntVar(&u.live, "max-live-runs", 0, fmt.Sprintf("maximum live runs on each node; later ones are queued (default %d)", node.MaxLiveRuns))
 	f.IntVar(&u.queued, "max-queued-runs", 0, fmt.Sprintf("maximum queued runs on each node; further ones are refused (default %d)", node.MaxQueuedRuns))
-	f.StringVar(&u.retainAge, "retain-age", "", "how long a run stays after its end, such as 36h, 30d or 8w; off: keep forever (default 30d)")
-	f.StringVar(&u.retainSize, "retain-size", "", "total size of logs and blobs before the oldest runs are removed, such as 500MiB; off: unlimited (default 2GiB)")
+	f.StringVar(&u.retainAge, "retain-age", "",
+		"how long a run stays after its end, such as 36h, 30d or 8w; off: keep forever (default 30d)")
+	f.StringVar(&u.retainSize, "retain-size", "",
+		"total size of logs and blobs before the oldest runs are removed, such as 500MiB; off: unlimited (default 2GiB)")
 	f.StringVar(&u.requests, "requests-per-minute", "", config.RequestRatesUsage)
 	f.StringVar(&u.tokens, "tokens-per-minute", "", config.TokenRatesUsage)
 	return c

@@ -18,7 +18,8 @@ func httpAddresses(given string, nodes int) ([]string, error) {
 	host, port, err := net.SplitHostPort(given)
 	first, convErr := strconv.ParseUint(port, 10, 16)
 	if err != nil || convErr != nil || first+uint64(nodes) > 1<<16 {
-		return nil, exit.UsageError("for example --http 127.0.0.1:8420", "--http is HOST:PORT of the first node, not %q", given)
+		return nil, exit.UsageError("for example --http 127.0.0.1:8420",
+			"--http is HOST:PORT of the first node, not %q", given)
 	}
 	list := make([]string, nodes)
 	for i := range list {
@@ -41,7 +42,8 @@ func (cs *Commands) httpEnvironment() ([]string, error) {
 		return nil, nil // they inherit it
 	}
 	if cs.Sessions.Conn.NamesServer() {
-		return nil, exit.UsageError("make one with: openssl rand -hex 32", "--http on the server of -s needs a token in %s", httpTokenVariable)
+		return nil, exit.UsageError("make one with: openssl rand -hex 32",
+			"--http on the server of -s needs a token in %s", httpTokenVariable)
 	}
 	dir := statedir.StateDir(cs.Sessions.StateDir)
 	token, err := statedir.ReadHTTPToken(dir)

@@ -69,7 +69,8 @@ The token is that of TROUPE_HTTP_TOKEN, or of the state directory.`,
 			})
 		},
 	}
-	c.Flags().StringVar(&named, "url", "", "address of the node, if a proxy has another one (default: that of the node that answers)")
+	c.Flags().StringVar(&named, "url", "",
+		"address of the node, if a proxy has another one (default: that of the node that answers)")
 	return c
 }
 
@@ -99,7 +100,8 @@ func checkURL(given string) (string, error) {
 	}
 	host, err := netip.ParseAddr(u.Hostname())
 	if u.Scheme == "http" && u.Hostname() != "localhost" && (err != nil || !host.IsLoopback()) {
-		return "", exit.UsageError("use https, or a tunnel to this machine", "--url %s would send the token of the node in the clear", given)
+		return "", exit.UsageError("use https, or a tunnel to this machine",
+			"--url %s would send the token of the node in the clear", given)
 	}
 	return strings.TrimSuffix(given, "/"), nil
 }
@@ -126,7 +128,8 @@ func (cs *Commands) token() (string, error) {
 	dir := statedir.StateDir(cs.Sessions.StateDir)
 	token, err := statedir.ReadHTTPToken(dir)
 	if err == nil && token == "" {
-		return "", exit.UsageError("set "+tokenVariable+" to the token of the node", "there is no token in %s", statedir.HTTPTokenPath(dir))
+		return "", exit.UsageError("set "+tokenVariable+" to the token of the node",
+			"there is no token in %s", statedir.HTTPTokenPath(dir))
 	}
 	return token, err
 }

@@ -71,11 +71,13 @@ command asks for confirmation unless --yes is given; elsewhere --yes is required
 		},
 	}
 	c.Flags().StringVar(&who, "agent", "", "only what this agent changed: "+command.AgentFlag)
-	c.Flags().StringVar(&flags.dir, "dir", "", "directory in which the files are taken back (default: the current one, which must be that of the run)")
+	c.Flags().StringVar(&flags.dir, "dir", "",
+		"directory in which the files are taken back (default: the current one, which must be that of the run)")
 	c.Flags().BoolVar(&flags.yes, "yes", false, "do not ask")
 	c.Flags().BoolVar(&flags.dry, "dry-run", false, "only list the files")
 	c.Flags().BoolVar(&flags.partial, "partial", false, "take back what is recorded, although other changes are not")
-	c.Flags().StringArrayVar(&flags.skip, "skip", nil, "leave this file as it is and take back the rest: a path, or a pattern such as 'docs/**'; may be repeated")
+	c.Flags().StringArrayVar(&flags.skip, "skip", nil,
+		"leave this file as it is and take back the rest: a path, or a pattern such as 'docs/**'; may be repeated")
 	return c
 }
 
@@ -284,13 +286,15 @@ func (cs *Commands) undo(c changes, flags undoFlags) error {
 	}
 	paths, err := filechange.Undo(root, c.nets, c.blob, true)
 	if refused := (filechange.Refusals)(nil); errors.As(err, &refused) {
-		return exit.UsageError("nothing was changed. "+skipHint(refused)+"; troupe diff "+run+" shows what the run did", "%d of %d files cannot be taken back: %s", len(refused), all, refused.Error())
+		return exit.UsageError("nothing was changed. "+skipHint(refused)+"; troupe diff "+run+" shows what the run did",
+			"%d of %d files cannot be taken back: %s", len(refused), all, refused.Error())
 	}
 	if err != nil {
 		return err
 	}
 	if len(c.lost) > 0 && !flags.dry && !flags.partial {
-		return exit.UsageError("nothing was changed. --partial takes back the rest: --dry-run lists it", "not all that %s changed is recorded, and what is not would stay: %s", run, term.CleanLine(c.lost[0]))
+		return exit.UsageError("nothing was changed. --partial takes back the rest: --dry-run lists it",
+			"not all that %s changed is recorded, and what is not would stay: %s", run, term.CleanLine(c.lost[0]))
 	}
 	if !flags.dry && len(paths) > 0 {
 		what := fmt.Sprintf("take back %s in %s", countFiles(len(paths)), at)
@@ -348,7 +352,8 @@ func openUndoRoot(recorded, named, run string) (root *os.Root, dir string, err e
 		return nil, "", exit.UsageError("name a directory that exists", "--dir: %v", err)
 	}
 	if named == "" && dir != filepath.Clean(recorded) {
-		return nil, "", exit.UsageError("run it there, or name a copy of it with --dir", "%s worked in %q, and this is %s", run, recorded, dir)
+		return nil, "", exit.UsageError("run it there, or name a copy of it with --dir",
+			"%s worked in %q, and this is %s", run, recorded, dir)
 	}
 	root, _, err = workdir.OpenRoot(dir)
 	return root, dir, err

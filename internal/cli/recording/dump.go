@@ -86,14 +86,16 @@ func readDump(ctx context.Context, c *client.Client, run string) (f runfile.File
 			return withBlobs(ctx, c, run, f)
 		}
 	}
-	return f, exit.UsageError("troupe export RUN --logs writes the logs as they are", "%s has ended, and its logs have no consistent cut that holds its end", run)
+	return f, exit.UsageError("troupe export RUN --logs writes the logs as they are",
+		"%s has ended, and its logs have no consistent cut that holds its end", run)
 }
 
 // withBlobs adds the blobs that the logs name.
 func withBlobs(ctx context.Context, c *client.Client, run string, f runfile.File) (runfile.File, error) {
 	missing, err := ReadBlobs(ctx, c, &f)
 	if err == nil && missing > 0 {
-		err = exit.UsageError("troupe export RUN --logs writes the logs without them", "%d blobs that the logs of %s name are not stored: a dump would not be whole", missing, run)
+		err = exit.UsageError("troupe export RUN --logs writes the logs without them",
+			"%d blobs that the logs of %s name are not stored: a dump would not be whole", missing, run)
 	}
 	f.Header.Dump = true
 	return f, err

@@ -62,7 +62,8 @@ this machine knows are masked in it, and texts that look like one.`,
 	}
 	c.Flags().StringVar(&expect, "expect", "", `stop reason that the case expects, or "recorded" (default completed for a run that failed, else recorded)`)
 	c.Flags().StringVar(&o.Answer, "expect-answer", "", "text that the answer must contain")
-	c.Flags().BoolVar(&o.Shortest, "shortest", false, "leave out the last replies without which the run ends in the same way")
+	c.Flags().BoolVar(&o.Shortest, "shortest", false,
+		"leave out the last replies without which the run ends in the same way")
 	// the flag is there
 	_ = c.RegisterFlagCompletionFunc("expect", cobra.FixedCompletions(reasonWords(), cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -88,7 +89,8 @@ func (cs *Commands) writeFixture(ctx context.Context, f runfile.File, o fixture.
 	made, err := fixture.Make(ctx, f, o)
 	switch {
 	case errors.Is(err, fixture.ErrNoRun):
-		return exit.UsageError("troupe list shows the runs", "%s has no log of a supervisor: there is nothing to make a case of", f.Header.Run)
+		return exit.UsageError("troupe list shows the runs",
+			"%s has no log of a supervisor: there is nothing to make a case of", f.Header.Run)
 	case errors.Is(err, fixture.ErrNotEnded):
 		return exit.UsageError("`troupe result --wait "+f.Header.Run+"` waits for its end; if its process has ended, `troupe run --resume "+f.Header.Run+"` goes on with it", "%s has not ended: nothing says yet how its case should end", f.Header.Run)
 	case errors.Is(err, fixture.ErrSize):

@@ -34,7 +34,8 @@ func exactlyOne(c *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil
 	}
-	return exit.UsageError(c.CommandPath()+" --help shows an example", "%s takes one run, or one run file, not %d arguments", c.Name(), len(args))
+	return exit.UsageError(c.CommandPath()+" --help shows an example",
+		"%s takes one run, or one run file, not %d arguments", c.Name(), len(args))
 }
 
 // isPath reports whether an argument is a file: the id of a run has neither a dot nor a slash.
@@ -90,7 +91,8 @@ func refuseRedacted(f runfile.File) error {
 	if !f.Header.Redacted {
 		return nil
 	}
-	return exit.UsageError("name the run itself, or a file without --redact", "the file of %s is redacted: it has no content", f.Header.Run)
+	return exit.UsageError("name the run itself, or a file without --redact",
+		"the file of %s is redacted: it has no content", f.Header.Run)
 }
 
 // ReadRun reads the logs of a run from a node, with the state and the result that the node knows. A run that is live
@@ -158,7 +160,8 @@ func ReadBlobs(ctx context.Context, c *client.Client, f *runfile.File) (missing 
 			return missing, err
 		}
 		if room -= int64(len(data)); room < 0 || len(f.Blobs) >= runfile.BlobsMax {
-			return missing, exit.UsageError("leave out --blobs", "the blobs of %s are larger than a run file may be", f.Header.Run)
+			return missing, exit.UsageError("leave out --blobs",
+				"the blobs of %s are larger than a run file may be", f.Header.Run)
 		}
 		f.Blobs[ref] = data
 	}

@@ -74,10 +74,12 @@ func (cs *Commands) replay(f runfile.File, assert bool) error {
 	run := replay.Logs(f.Entries, replay.Options{})
 	took := time.Since(began)
 	if f.Header.Redacted {
-		return exit.UsageError("replay the run itself, or a file without --redact", "the file of %s is redacted: its texts are not those that were decided on", f.Header.Run)
+		return exit.UsageError("replay the run itself, or a file without --redact",
+			"the file of %s is redacted: its texts are not those that were decided on", f.Header.Run)
 	}
 	if errors.Is(run.Err(), replay.ErrNoLog) {
-		return exit.UsageError("troupe list shows the runs", "%s has no log of a supervisor: there is nothing to replay", f.Header.Run)
+		return exit.UsageError("troupe list shows the runs",
+			"%s has no log of a supervisor: there is nothing to replay", f.Header.Run)
 	}
 	r := replayReport{Run: f.Header.Run, Ended: run.Ended, Closed: run.Closed, StopReason: string(run.Super.Outcome.Reason), Logs: len(run.Agents) + 1, Entries: run.Entries,
 		Messages: run.Messages, OwnEntries: run.Answers, Unchecked: run.Unchecked, TookMS: float64(took.Microseconds()) / 1000}

@@ -52,12 +52,17 @@ copy of it: the run goes on there, and its agents live in the node pool of this 
 		RunE:        func(_ *cobra.Command, args []string) error { return cs.restore(args[0], flags) },
 	}
 	q := &flags.request
-	c.Flags().BoolVar(&q.OriginalStopped, "original-stopped", false, "confirm that no node runs the original, and none will")
+	c.Flags().BoolVar(&q.OriginalStopped, "original-stopped", false,
+		"confirm that no node runs the original, and none will")
 	c.Flags().BoolVar(&q.AcceptApprovals, "accept-approvals", false, "accept approvals recorded in the file")
-	c.Flags().StringArrayVar(&flags.approved, "approve", nil, "approve this open question: QUERY, or AGENT/QUERY; may be repeated")
-	c.Flags().StringArrayVar(&flags.answers, "answer", nil, "answer an open question: QUERY=ANSWER, or AGENT/QUERY=ANSWER, where ANSWER is approve, deny, skip or a text; may be repeated")
+	c.Flags().StringArrayVar(&flags.approved, "approve", nil,
+		"approve this open question: QUERY, or AGENT/QUERY; may be repeated")
+	c.Flags().StringArrayVar(&flags.answers, "answer", nil,
+		"answer an open question: QUERY=ANSWER, or AGENT/QUERY=ANSWER, where ANSWER is approve, deny, skip or a text; "+
+			"may be repeated")
 	c.Flags().StringVar(&q.Named.Agents, "agents", "", "directory of the agent files that the run may use")
-	c.Flags().StringVar(&q.Named.Dir, "dir", "", "directory in which the run goes on: the one in which it worked, or a copy of it")
+	c.Flags().StringVar(&q.Named.Dir, "dir", "",
+		"directory in which the run goes on: the one in which it worked, or a copy of it")
 	c.Flags().StringVar(&q.Named.MCPConfig, "mcp-config", "", "MCP server config file that the run may use")
 	c.Flags().StringVarP(&q.Named.Model, "model", "m", "", "script that the run may use as its model")
 	return c
@@ -102,7 +107,8 @@ func (cs *Commands) restore(path string, flags restoreFlags) error {
 func (flags restoreFlags) complete(getenv func(string) string) (client.RestoreRequest, error) {
 	r := flags.request
 	if decides := r.AcceptApprovals || len(flags.approved)+len(flags.answers) > 0; decides && (getenv("TROUPE_CALL") != "" || getenv("TROUPE_HOOK") != "") {
-		return r, exit.UsageError("a person answers, in a terminal of their own", "an agent cannot answer questions: this is a tool or a hook of a run")
+		return r, exit.UsageError("a person answers, in a terminal of their own",
+			"an agent cannot answer questions: this is a tool or a hook of a run")
 	}
 	for _, query := range flags.approved {
 		r.Answers = append(r.Answers, parseAnswer(query, "approve"))
@@ -110,7 +116,8 @@ func (flags restoreFlags) complete(getenv func(string) string) (client.RestoreRe
 	for _, text := range flags.answers {
 		query, answer, ok := strings.Cut(text, "=")
 		if !ok || query == "" || answer == "" {
-			return r, exit.UsageError("write QUERY=ANSWER, such as --answer 2-0.1=approve", "--answer %q has no question or no answer", text)
+			return r, exit.UsageError("write QUERY=ANSWER, such as --answer 2-0.1=approve",
+				"--answer %q has no question or no answer", text)
 		}
 		a := parseAnswer(query, answer)
 		if err := request.CheckAnswerText(a); err != nil {

@@ -35,7 +35,8 @@ func (c *changes) skip(patterns []string) (skipped []string, err error) {
 		}
 	}
 	if i := slices.Index(used, false); i >= 0 {
-		return nil, exit.UsageError("troupe diff "+c.file.Header.Run+" shows the files", "--skip %q names no file that the run changed", patterns[i])
+		return nil, exit.UsageError("troupe diff "+c.file.Header.Run+" shows the files",
+			"--skip %q names no file that the run changed", patterns[i])
 	}
 	c.nets = nets
 	return skipped, nil

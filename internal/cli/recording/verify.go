@@ -47,7 +47,8 @@ type verifyReport struct {
 
 func (cs *Commands) verify(f runfile.File) error {
 	if f.Header.Redacted {
-		return exit.UsageError("verify the run itself, or a file that is not redacted", "the file of %s is redacted: its hashes no longer hold", f.Header.Run)
+		return exit.UsageError("verify the run itself, or a file that is not redacted",
+			"the file of %s is redacted: its hashes no longer hold", f.Header.Run)
 	}
 	claim, err := claimOf(f)
 	if err != nil {
@@ -71,7 +72,8 @@ func claimOf(f runfile.File) (verify.Claim, error) {
 	}
 	if len(f.Header.Result) > 0 {
 		if err := json.Unmarshal(f.Header.Result, &result); err != nil {
-			return verify.Claim{}, exit.UsageError("troupe export RUN --logs writes a run file", "the result in the file of %s does not decode: %s", f.Header.Run, err)
+			return verify.Claim{}, exit.UsageError("troupe export RUN --logs writes a run file",
+				"the result in the file of %s does not decode: %s", f.Header.Run, err)
 		}
 	}
 	return verify.Claim{State: f.Header.State, Reason: result.Reason}, nil

@@ -29,7 +29,8 @@ func UserName() string {
 func RefuseAgents(getenv func(string) string) error {
 	for _, name := range []string{"TROUPE_CALL", "TROUPE_HOOK"} {
 		if getenv(name) != "" {
-			return exit.UsageError("a person answers, in a terminal of their own", "an agent cannot answer questions: %s is set, so this is a tool or a hook of a run", name)
+			return exit.UsageError("a person answers, in a terminal of their own",
+				"an agent cannot answer questions: %s is set, so this is a tool or a hook of a run", name)
 		}
 	}
 	return nil
@@ -57,7 +58,8 @@ func CheckAnswerText(r client.AnswerRequest) error {
 	}
 	for _, d := range []spec.Decision{spec.Approve, spec.Deny, spec.Skip} {
 		if suggest.Misspells(r.Text, string(d)) {
-			return exit.UsageError("write "+string(d)+", or a text of more words", "%.40q is almost the answer %s, and as a text it would be the result of the call", r.Text, d)
+			return exit.UsageError("write "+string(d)+", or a text of more words",
+				"%.40q is almost the answer %s, and as a text it would be the result of the call", r.Text, d)
 		}
 	}
 	return nil

@@ -21,7 +21,8 @@ type attachment struct {
 // readAttachments reads the files of --attach.
 func readAttachments(files []string) ([]attachment, error) {
 	if len(files) > model.MediaMax {
-		return nil, exit.UsageError("copy larger files into the directory", "%d files are attached, at most %d can be", len(files), model.MediaMax)
+		return nil, exit.UsageError("copy larger files into the directory",
+			"%d files are attached, at most %d can be", len(files), model.MediaMax)
 	}
 	var list []attachment
 	total := 0
@@ -31,7 +32,8 @@ func readAttachments(files []string) ([]attachment, error) {
 			return nil, err
 		}
 		if total += len(a.data); total > node.AttachedBytesMax {
-			return nil, exit.UsageError("make them smaller, or copy some into the directory", "the attachments have more than %d bytes in total", node.AttachedBytesMax)
+			return nil, exit.UsageError("make them smaller, or copy some into the directory",
+				"the attachments have more than %d bytes in total", node.AttachedBytesMax)
 		}
 		list = append(list, a)
 	}

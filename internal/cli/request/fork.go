@@ -24,7 +24,8 @@ func (r *Flags) forksTree() bool { return strings.Contains(r.Request.Fork, ":") 
 // that the user gives count.
 func (r *Flags) completeTreeFork(a *console.Console, origins *Origins, c *cobra.Command, args []string) error {
 	if answers := r.Request.Instead != ""; answers && (a.Getenv("TROUPE_CALL") != "" || a.Getenv("TROUPE_HOOK") != "") {
-		return exit.UsageError("a person forks it, in a terminal of their own", "an agent cannot answer questions: this is a tool or a hook of a run")
+		return exit.UsageError("a person forks it, in a terminal of their own",
+			"an agent cannot answer questions: this is a tool or a hook of a run")
 	}
 	known := pflag.NewFlagSet("", pflag.ContinueOnError)
 	(&Flags{}).AddFlags(known)

@@ -36,13 +36,17 @@ type goalFlags struct {
 func (r *Flags) addGoalFlags(f *pflag.FlagSet) {
 	q := &r.Request
 	f.StringSliceVar(&q.Fallback, "fallback", nil, fmt.Sprintf("models to use, in order, when the previous one has failed, at most %d", spec.FallbacksMax))
-	f.StringArrayVar(&q.RequireTool, "require-tool", nil, "tool whose result the answer requires: NAME, or NAME=TEXT if the result must contain TEXT; may be repeated")
+	f.StringArrayVar(&q.RequireTool, "require-tool", nil,
+		"tool whose result the answer requires: NAME, or NAME=TEXT if the result must contain TEXT; may be repeated")
 	f.StringArrayVar(&q.Constraints, SentenceFlags[0], nil, fmt.Sprintf("constraint on the work of all agents, a sentence that they read; may be repeated, at most %d", spec.FailureConditionsMax))
 	f.StringArrayVar(&q.Criteria, SentenceFlags[1], nil, fmt.Sprintf("criterion of success, a sentence that agents read; may be repeated, at most %d", spec.FailureConditionsMax))
 	f.StringArrayVar(&q.FailureConditions, SentenceFlags[2], nil, fmt.Sprintf("condition under which the run has failed, a sentence that agents read; may be repeated, at most %d", spec.FailureConditionsMax))
-	f.StringSliceVar(&r.goal.guardrails, "guardrails", nil, "ready guardrails of all agents, NAME, NAME:ACTION or NAME:ACTION:SEVERITY: secrets, injection, size; warn, block or end; low, medium, high or critical")
+	f.StringSliceVar(&r.goal.guardrails, "guardrails", nil,
+		"ready guardrails of all agents, NAME, NAME:ACTION or NAME:ACTION:SEVERITY: secrets, injection, size; warn, "+
+			"block or end; low, medium, high or critical")
 	f.StringVar(&r.goal.schema, "json-schema", "", "file with the JSON Schema of the answer, at most 32 KiB")
-	f.Int64Var(&q.UseTokens, "use-tokens", 0, "output tokens for the root agent to use up; it may stop at 90 %, or when continuing brings little")
+	f.Int64Var(&q.UseTokens, "use-tokens", 0,
+		"output tokens for the root agent to use up; it may stop at 90 %, or when continuing brings little")
 }
 
 // completeGoal reads the files behind the flags and the settings.
@@ -191,7 +195,8 @@ func absoluteModel(route string) (string, error) {
 	}
 	// a whole path may be one of the node's machine
 	if _, err := os.Stat(abs); errors.Is(err, os.ErrNotExist) && !filepath.IsAbs(path) {
-		return "", exit.UsageError("name an existing file; see docs/models.md#scripted-models", "model %s: there is no file %s", route, abs)
+		return "", exit.UsageError("name an existing file; see docs/models.md#scripted-models",
+			"model %s: there is no file %s", route, abs)
 	}
 	return scriptPrefix + abs, nil
 }

@@ -25,7 +25,8 @@ const historyBytesMax = 8 * history.BytesMax
 func readHistory(path string) (*history.Transcript, error) {
 	doc, err := safefile.Read(path, historyBytesMax)
 	if errors.Is(err, safefile.ErrTooLarge) {
-		return nil, exit.UsageError("leave the oldest messages out", "--history %s has more than %d bytes", path, historyBytesMax)
+		return nil, exit.UsageError("leave the oldest messages out",
+			"--history %s has more than %d bytes", path, historyBytesMax)
 	}
 	if err != nil {
 		return nil, exit.UsageError("name a file that troupe export has written", "--history: %s", err)
@@ -37,7 +38,8 @@ func readHistory(path string) (*history.Transcript, error) {
 		return nil, exit.UsageError("name a file that troupe export has written", "--history %s: %s", path, locateError(doc, d, err))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, exit.UsageError("name a file that troupe export has written", "--history %s: something follows the document", path)
+		return nil, exit.UsageError("name a file that troupe export has written",
+			"--history %s: something follows the document", path)
 	}
 	err = past.Check()
 	if err == nil {

@@ -21,9 +21,12 @@ func (r *Flags) addAgentLimits(f *pflag.FlagSet) {
 		}
 	}
 	f.Int64Var(&q.MaxAgentTokens, "max-agent-tokens", 0, "most tokens of one agent (default: those of the run)")
-	f.Float64Var(&q.MaxAgentBudgetUSD, "max-agent-budget-usd", 0, "most US dollars of one agent (default: those of the run)")
-	f.IntVar(&q.ToolRetries, "tool-retries", 0, "how often a tool call is retried after a temporary failure, at most 3; -1 for never (default 3)")
-	f.DurationVar(&r.patience, "patience", 0, "how long an agent waits for a model that throttles all callers (default 10m)")
+	f.Float64Var(&q.MaxAgentBudgetUSD, "max-agent-budget-usd", 0,
+		"most US dollars of one agent (default: those of the run)")
+	f.IntVar(&q.ToolRetries, "tool-retries", 0,
+		"how often a tool call is retried after a temporary failure, at most 3; -1 for never (default 3)")
+	f.DurationVar(&r.patience, "patience", 0,
+		"how long an agent waits for a model that throttles all callers (default 10m)")
 }
 
 // checkAgentLimits refuses limits that no agent could have.

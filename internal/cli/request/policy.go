@@ -21,7 +21,8 @@ func (r *Flags) completePolicy(c *cobra.Command) error {
 	}
 	if r.Resume != "" {
 		if c.Flags().Changed("policy") {
-			return exit.UsageError("troupe policy set "+r.Resume+" FILE replaces the policy of a live run", "a run that is resumed has its policy already")
+			return exit.UsageError("troupe policy set "+r.Resume+" FILE replaces the policy of a live run",
+				"a run that is resumed has its policy already")
 		}
 		return nil
 	}

@@ -118,7 +118,8 @@ func readAll(in io.Reader) (string, error) {
 		return "", fmt.Errorf("read the prompt: %w", err)
 	}
 	if len(data) > promptMax {
-		return "", exit.UsageError("put long material into a file of the directory", "the prompt has more than %d bytes", promptMax)
+		return "", exit.UsageError("put long material into a file of the directory",
+			"the prompt has more than %d bytes", promptMax)
 	}
 	return strings.TrimSpace(string(data)), nil
 }

@@ -12,12 +12,21 @@ import (
 // addScheduleFlags adds the flags that make a schedule of a run.
 func (r *Flags) addScheduleFlags(f *pflag.FlagSet) {
 	q := &r.Request
-	f.StringVar(&q.At, "at", "", "begin the run at a time, on a node that stays (troupe up), and print the id of the schedule: +10m, 15:04, '2026-11-30 09:00' or RFC 3339")
-	f.StringVar(&q.Every, "every", "", "begin a run again and again: a duration such as 1h, or five fields of cron such as '0 9 * * 1-5'; with --at from then on")
+	f.StringVar(&q.At, "at", "",
+		"begin the run at a time, on a node that stays (troupe up), and print the id of the schedule: +10m, 15:04, "+
+			"'2026-11-30 09:00' or RFC 3339")
+	f.StringVar(&q.Every, "every", "",
+		"begin a run again and again: a duration such as 1h, or five fields of cron such as '0 9 * * 1-5'; with --at "+
+			"from then on")
 	f.StringVar(&q.Zone, "zone", "", "time zone of --at and --every, such as Europe/Berlin (default that of this machine)")
-	f.StringVar(&q.Missed, "missed", "", "what due times begin at which no node was there: skip, once (one run for all), all (default once)")
-	f.StringVar(&q.Overlap, "overlap", "", "what a due time begins while the run before works: skip (nothing), parallel (default skip; runs of a conversation wait)")
-	f.StringVar(&q.On, "on", "", "begin a run with each message on the NATS subject troupe.trigger.NAME; its text is added to the prompt, marked as not the user's")
+	f.StringVar(&q.Missed, "missed", "",
+		"what due times begin at which no node was there: skip, once (one run for all), all (default once)")
+	f.StringVar(&q.Overlap, "overlap", "",
+		"what a due time begins while the run before works: skip (nothing), parallel (default skip; runs of a "+
+			"conversation wait)")
+	f.StringVar(&q.On, "on", "",
+		"begin a run with each message on the NATS subject troupe.trigger.NAME; its text is added to the prompt, marked "+
+			"as not the user's")
 }
 
 // IsScheduled reports whether the request makes a schedule.

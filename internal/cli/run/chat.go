@@ -41,7 +41,8 @@ that of the last run that failed.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			for _, name := range notInChat {
 				if c.Flags().Changed(name) {
-					return exit.UsageError("begin the conversation with troupe run --"+name+" … --conversation ID, then chat", "--%s is for one run", name)
+					return exit.UsageError("begin the conversation with troupe run --"+name+" … --conversation ID, then chat",
+						"--%s is for one run", name)
 				}
 			}
 			if err := flags.CheckConversation(c); err != nil {
@@ -102,7 +103,8 @@ func (cs *Commands) chat(c *cobra.Command, flags *request.Flags) error {
 	if err := lines.Err(); err != nil && !errors.Is(err, bufio.ErrTooLong) {
 		return fmt.Errorf("read the messages: %w", err)
 	} else if err != nil {
-		return exit.UsageError("put long material into a file of the directory", "a message has more than %d bytes", lineBytesMax)
+		return exit.UsageError("put long material into a file of the directory",
+			"a message has more than %d bytes", lineBytesMax)
 	}
 	return failed
 }

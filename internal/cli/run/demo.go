@@ -73,7 +73,8 @@ type demo struct {
 // runDemo starts the run of the demo or continues the newest one, and checks its ledger at the end.
 func (cs *Commands) runDemo(resume bool, pace time.Duration) error {
 	if cs.Sessions.Conn.NamesServer() {
-		return exit.UsageError("leave out -s and --context, and unset NATS_URL", "troupe demo starts a node of its own and uses no NATS server")
+		return exit.UsageError("leave out -s and --context, and unset NATS_URL",
+			"troupe demo starts a node of its own and uses no NATS server")
 	}
 	d := demo{again: "troupe demo --continue"}
 	dir := statedir.StateDir("") + "-demo"
@@ -105,7 +106,8 @@ func (cs *Commands) runDemo(resume bool, pace time.Duration) error {
 	err = cs.followRun(flags, &d)
 	var refused *client.Error
 	if resume && errors.As(err, &refused) && refused.Code == client.CodeNotFound {
-		return exit.UsageError("troupe demo starts one", "there is no demo to continue: the newest one ended before its run began")
+		return exit.UsageError("troupe demo starts one",
+			"there is no demo to continue: the newest one ended before its run began")
 	}
 	return err
 }

@@ -96,7 +96,8 @@ func (cs *Commands) chooseDir(ctx context.Context, s *session.Session, flags *re
 		return true, nil
 	}
 	if !named {
-		return false, exit.UsageError("name another directory with --dir, or this one if the fork shall write there", "%s exists, and run %s does not", flags.Request.Dir, id)
+		return false, exit.UsageError("name another directory with --dir, or this one if the fork shall write there",
+			"%s exists, and run %s does not", flags.Request.Dir, id)
 	}
 	cs.Console.Say(fmt.Sprintf("%s exists and is used as it is: the fork writes there", term.CleanLine(flags.Request.Dir)))
 	return false, nil

@@ -107,7 +107,8 @@ func (c *dirCopy) findPlaces(from, to, run string) (err error) {
 		return exit.UsageError("name a copy of it with --dir", "the directory of the run cannot be read: %v", err)
 	}
 	if info, err := os.Lstat(filepath.Join(c.from, gitName)); err == nil && info.Mode().IsRegular() {
-		return exit.UsageError("copy it with git clone, and name the copy with --dir", "%s is a worktree of git: its repository is elsewhere, and git in a copy would write there", c.from)
+		return exit.UsageError("copy it with git clone, and name the copy with --dir",
+			"%s is a worktree of git: its repository is elsewhere, and git in a copy would write there", c.from)
 	}
 	above, err := filepath.EvalSymlinks(filepath.Dir(to))
 	if err != nil {
@@ -135,7 +136,8 @@ func refuseLeftover(above, prefix string) error {
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), prefix) {
-			return exit.UsageError("if no other command makes it now, remove it", "%s is a part of a copy that has not been completed", filepath.Join(above, e.Name()))
+			return exit.UsageError("if no other command makes it now, remove it",
+				"%s is a part of a copy that has not been completed", filepath.Join(above, e.Name()))
 		}
 	}
 	return nil
@@ -150,7 +152,8 @@ func (c *dirCopy) findHidden(names []string) error {
 		}
 		h := hiddenDir{path: trust.ResolvePath(abs)}
 		if trust.IsBelow(h.path, c.from) {
-			return exit.UsageError("name a directory that you made yourself with --dir", "%s is in %s, which decides what a node executes: it is not copied", c.from, abs)
+			return exit.UsageError("name a directory that you made yourself with --dir",
+				"%s is in %s, which decides what a node executes: it is not copied", c.from, abs)
 		}
 		if info, err := os.Stat(h.path); err == nil {
 			h.info = info
@@ -200,7 +203,8 @@ func (c *dirCopy) copyEntry(path string, d fs.DirEntry, err error) error {
 		return err
 	}
 	if c.files++; c.files > forkFilesMax {
-		return exit.UsageError("copy it yourself, and name the copy with --dir", "the directory has more than %d files", forkFilesMax)
+		return exit.UsageError("copy it yourself, and name the copy with --dir",
+			"the directory has more than %d files", forkFilesMax)
 	}
 	switch {
 	case path == "." && c.isHidden(path, info):
@@ -268,7 +272,8 @@ func (c *dirCopy) copyContent(out, in *os.File) error {
 		}
 		n, err := io.CopyN(out, in, forkChunkSize)
 		if c.bytes += n; c.bytes > forkBytesMax {
-			return exit.UsageError("copy it yourself, and name the copy with --dir", "the directory has more than %d bytes", int64(forkBytesMax))
+			return exit.UsageError("copy it yourself, and name the copy with --dir",
+				"the directory has more than %d bytes", int64(forkBytesMax))
 		}
 		if errors.Is(err, io.EOF) {
 			return nil

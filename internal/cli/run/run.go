@@ -76,10 +76,13 @@ interrupted.`,
 	flags.AddFlags(c.Flags())
 	c.Flags().StringVar(&flags.Resume, "resume", "", "continue this unfinished run; --timeout then counts from now")
 	cs.Sessions.Recordings.AddFlags(c.Flags())
-	c.Flags().DurationVar(&flags.LogPatience, "log-patience", follow.LogPatience, "how long this command waits while the run cannot write its log (full disk); the run can be resumed")
+	c.Flags().DurationVar(&flags.LogPatience, "log-patience", follow.LogPatience,
+		"how long this command waits while the run cannot write its log (full disk); the run can be resumed")
 	c.Flags().IntVar(&flags.MaxLiveRuns, "max-live-runs", 0, fmt.Sprintf("maximum live runs on a node in this process; later ones are queued (default %d)", node.MaxLiveRuns))
-	c.Flags().StringVar(&cs.Sessions.LogStore, "log-store", "", "log store for a new state directory: local or jetstream (default local; an existing directory keeps its own)")
-	c.Flags().StringVar(&cs.Sessions.HTTP, "http", "", "HOST:PORT of the HTTP API, while this process runs the node; the token is in the state directory (docs/http.md)")
+	c.Flags().StringVar(&cs.Sessions.LogStore, "log-store", "",
+		"log store for a new state directory: local or jetstream (default local; an existing directory keeps its own)")
+	c.Flags().StringVar(&cs.Sessions.HTTP, "http", "",
+		"HOST:PORT of the HTTP API, while this process runs the node; the token is in the state directory (docs/http.md)")
 	c.Flags().StringVar(&cs.Sessions.Telemetry.Endpoint, "otlp-endpoint", "", "of a node in this process: "+telemetry.EndpointUsage)
 	c.Flags().StringVar(&cs.Sessions.Telemetry.Content, "telemetry-content", "", "of a node in this process: "+telemetry.ContentUsage)
 	c.Flags().BoolVar(&flags.Detach, "detach", false, "print the run's id and return; the same as start")

@@ -98,7 +98,8 @@ func (cs *Commands) printCall(t transcriptDoc, run, id string) error {
 			}
 		}
 	}
-	return exit.UsageError("troupe transcript "+run+" shows the calls of an agent; --agent names another one", "agent %s of run %s has no call %q", t.Agent, run, id)
+	return exit.UsageError("troupe transcript "+run+" shows the calls of an agent; --agent names another one",
+		"agent %s of run %s has no call %q", t.Agent, run, id)
 }
 
 const (

@@ -69,7 +69,8 @@ func checkArguments(c *cobra.Command, args []string) error {
 func (cs *Commands) checkTerminal() error {
 	c := cs.Console
 	if !term.IsTTY(c.In) || !term.CanDraw(c.Out, c.Getenv) {
-		return exit.UsageError("troupe list, troupe events RUN -f and troupe questions work everywhere", "troupe top needs an interactive terminal for input and output, and TERM other than dumb")
+		return exit.UsageError("troupe list, troupe events RUN -f and troupe questions work everywhere",
+			"troupe top needs an interactive terminal for input and output, and TERM other than dumb")
 	}
 	return request.RefuseAgents(c.Getenv)
 }

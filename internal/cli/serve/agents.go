@@ -20,8 +20,12 @@ type agentFlags struct {
 
 func (a *agentFlags) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&a.export, "agents-on-bus", false, agentprotocol.Usage)
-	f.StringVar(&a.owner, "agents-owner", "", "with --agents-on-bus: the owner in the subjects of the agents, the same on all nodes of a cluster (default the name of the user)")
-	f.StringVar(&a.senders, "agents-senders", "", "with --agents-on-bus: verify who signs prompts, and take prompts of any sender or only of signed ones: any or signed (default: senders are not looked at)")
+	f.StringVar(&a.owner, "agents-owner", "",
+		"with --agents-on-bus: the owner in the subjects of the agents, the same on all nodes of a cluster (default the "+
+			"name of the user)")
+	f.StringVar(&a.senders, "agents-senders", "",
+		"with --agents-on-bus: verify who signs prompts, and take prompts of any sender or only of signed ones: any or "+
+			"signed (default: senders are not looked at)")
 }
 
 // config returns how the node exports agents; nil: it does not.

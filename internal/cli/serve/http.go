@@ -38,7 +38,8 @@ func (h *httpFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&h.tokenFile, "http-token-file", "", "file with the token that every HTTP request must present (or "+tokenVariable+"; default: "+statedir.HTTPTokenName+" in the state directory)")
 	f.StringSliceVar(&h.hosts, "http-host", nil, "additional host name for the HTTP API; may be repeated")
 	f.BoolVar(&h.openProbes, "http-open-probes", false, "serve /healthz and /readyz without a token")
-	f.BoolVar(&h.mcpAnswers, "mcp-answers", false, "let clients of /mcp answer questions: the models that use them can then approve calls")
+	f.BoolVar(&h.mcpAnswers, "mcp-answers", false,
+		"let clients of /mcp answer questions: the models that use them can then approve calls")
 }
 
 // config returns how the node serves HTTP; nil: it does not. shared: the server is one that nodes share.

@@ -69,7 +69,8 @@ func ChooseAgent(run, word string, agents []NamedAgent) (string, error) {
 	case 1:
 		return found[0].ID, nil
 	}
-	return "", exit.UsageError("name one by its id: "+listCandidates(found), "run %s has %d agents %q", run, len(found), word)
+	return "", exit.UsageError("name one by its id: "+listCandidates(found),
+		"run %s has %d agents %q", run, len(found), word)
 }
 
 func listCandidates(found []NamedAgent) string {

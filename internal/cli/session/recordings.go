@@ -16,7 +16,8 @@ type Recordings struct{ record, replay string }
 // AddFlags adds --record and --replay.
 func (t *Recordings) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&t.record, "record", "", "record the exchanges with models in this directory, without secrets")
-	f.StringVar(&t.replay, "replay", "", "replay recorded exchanges with models from this directory, without a key or network")
+	f.StringVar(&t.replay, "replay", "",
+		"replay recorded exchanges with models from this directory, without a key or network")
 }
 
 const needsOwnNode = "leave -s and --detach out, or use another --store-dir"
@@ -41,7 +42,8 @@ func (t *Recordings) Check(work string, elsewhere, detached bool) error {
 		}
 		*dir = abs
 		if there, err := filepath.Abs(work); err == nil && work != "" && there == abs { // before a recorder writes into it
-			return exit.UsageError("keep the recording in another directory, see docs/cassettes.md", "dir: %s is the recording", work)
+			return exit.UsageError("keep the recording in another directory, see docs/cassettes.md",
+				"dir: %s is the recording", work)
 		}
 	}
 	return nil
@@ -52,7 +54,8 @@ func (t *Recordings) RequireOwnNode(s *Session) error {
 	if t.record == "" && t.replay == "" || s.Node != nil {
 		return nil
 	}
-	return exit.UsageError(needsOwnNode, "--record and --replay need a node in this process, and process %d has the state directory", s.OwnerPID)
+	return exit.UsageError(needsOwnNode,
+		"--record and --replay need a node in this process, and process %d has the state directory", s.OwnerPID)
 }
 
 // ReportUnplayed reports how many recorded exchanges were never requested.

@@ -239,12 +239,14 @@ func (d *decoder) normalizeName() {
 	}
 	for _, name := range []string{said, fileName(d.path)} {
 		if d.def.Name = sanitizeName(name); d.def.Name != "" {
-			d.addNote(d.lines["name"], "the agent is called %s here: a name has up to 64 lower-case letters, digits, _ and -", d.def.Name)
+			d.addNote(d.lines["name"],
+				"the agent is called %s here: a name has up to 64 lower-case letters, digits, _ and -", d.def.Name)
 			return
 		}
 	}
 	d.def.Name = said
-	d.addProblem(d.lines["name"], "name is %.80q; write up to 64 lower-case letters, digits, _ and -, such as my-agent", said)
+	d.addProblem(d.lines["name"],
+		"name is %.80q; write up to 64 lower-case letters, digits, _ and -, such as my-agent", said)
 }
 
 // noteKeptKeys adds one note that names the keys that are read and have no effect.

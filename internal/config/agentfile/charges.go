@@ -31,7 +31,8 @@ func readCharges(d *decoder, key string, n *yaml.Node) map[string]float64 {
 			d.addProblem(n.Content[i].Line+1, "%s: %.80q names no agent of another program; write HARNESS/OWNER/NAME, HARNESS/OWNER/*, HARNESS/* or */*", key, name)
 			continue
 		}
-		charges[name] = d.readNumber(n.Content[i+1], key+"."+name, 0.000001, 1e6, "an amount in US dollars for each delegation, such as 0.25")
+		charges[name] = d.readNumber(n.Content[i+1], key+"."+name, 0.000001, 1e6,
+			"an amount in US dollars for each delegation, such as 0.25")
 	}
 	return charges
 }

@@ -215,7 +215,8 @@ func (r *claudeReader) readGuards(key string, n *yaml.Node, into *[]spec.Permiss
 		}
 		switch similar := SuggestTool(name); {
 		case strings.Contains(name, "*") && name != "*" && !strings.HasPrefix(name, "mcp__"):
-			r.d.addProblem(item.Line+1, "%s: %.60q: names of tools differ here, so a * may follow only mcp__; name each tool", key, item.Value)
+			r.d.addProblem(item.Line+1,
+				"%s: %.60q: names of tools differ here, so a * may follow only mcp__; name each tool", key, item.Value)
 		case name == "delegate" && strings.Contains(rule.Text, ","):
 			r.d.addProblem(item.Line+1, "%s: %.60q: write a rule for each agent", key, item.Value)
 		case similar != "" && !(ToolRef{Name: name}).isKnown():
@@ -237,7 +238,8 @@ func (r *claudeReader) listItems(key string, n *yaml.Node) (items []*yaml.Node) 
 		return nil
 	}
 	if len(n.Content) > claudeItemsMax {
-		r.d.addProblem(n.Content[claudeItemsMax].Line+1, "%s: more than %d rules; remove those that others cover", key, claudeItemsMax)
+		r.d.addProblem(n.Content[claudeItemsMax].Line+1,
+			"%s: more than %d rules; remove those that others cover", key, claudeItemsMax)
 		return nil
 	}
 	for _, item := range n.Content {

@@ -85,7 +85,8 @@ func shiftLinesUp(n *yaml.Node) {
 // {PreToolUse: [{matcher: Bash, hooks: [{type: command, command: …, timeout: 30}]}]}.
 func readHooks(d *decoder, key string, n *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
-		d.rejectValue(n, key, "a mapping of events, such as {PreToolUse: [{matcher: shell, hooks: [{type: command, command: ./check.sh}]}]}")
+		d.rejectValue(n, key,
+			"a mapping of events, such as {PreToolUse: [{matcher: shell, hooks: [{type: command, command: ./check.sh}]}]}")
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -96,9 +97,11 @@ func readHooks(d *decoder, key string, n *yaml.Node) {
 			d.addNote(n.Content[i].Line+1, "%s.%s is kept and has no effect here", key, event)
 		case !known && !d.hasRoomForNotes():
 		case !known:
-			d.addNote(n.Content[i].Line+1, "%s.%.60s is no event and is ignored%s", key, event, didYouMean(event, slices.Sorted(mapKeys(hookPoints))))
+			d.addNote(n.Content[i].Line+1,
+				"%s.%.60s is no event and is ignored%s", key, event, didYouMean(event, slices.Sorted(mapKeys(hookPoints))))
 		case groups.Kind != yaml.SequenceNode:
-			d.rejectValue(groups, key+"."+event, "a list of groups, such as [{matcher: shell, hooks: [{type: command, command: ./check.sh}]}]")
+			d.rejectValue(groups, key+"."+event,
+				"a list of groups, such as [{matcher: shell, hooks: [{type: command, command: ./check.sh}]}]")
 		default:
 			for _, g := range groups.Content {
 				d.readHookGroup(key+"."+event, event, point, g)

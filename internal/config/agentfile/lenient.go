@@ -31,7 +31,9 @@ func (d *decoder) parseFrontMatter(front []byte) (*yaml.Node, error) {
 			continue
 		}
 		if again, retry := parseDocument(lenient); retry == nil && again.Kind == yaml.MappingNode {
-			d.addNote(0, "the front matter is not valid YAML and was read as plain text; put quotes around values that contain \": \", or begin them with |")
+			d.addNote(0,
+				"the front matter is not valid YAML and was read as plain text; put quotes around values that contain \": \", "+
+					"or begin them with |")
 			root, err = again, nil
 		}
 	}

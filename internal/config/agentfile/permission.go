@@ -69,7 +69,8 @@ func readPermission(d *decoder, key string, n *yaml.Node) {
 func (d *decoder) readPatterns(key, name string, n *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if pattern := n.Content[i].Value; d.readDecision(n.Content[i+1], key+"."+pattern) == "deny" {
-			d.addNote(n.Content[i].Line+1, "%s denies %.40q: patterns are not acted on here, so the agent goes without %s", key, pattern, ToolName(name))
+			d.addNote(n.Content[i].Line+1,
+				"%s denies %.40q: patterns are not acted on here, so the agent goes without %s", key, pattern, ToolName(name))
 			d.denyTool(name)
 			return
 		}
@@ -98,7 +99,8 @@ func (d *decoder) readAllowedAgents(key string, n *yaml.Node) []string {
 	case all && denied == "":
 		return nil
 	case all:
-		d.addNote(n.Line+1, "%s: all but %.40q cannot be kept here, so it may call only those that are allowed by name", key, denied)
+		d.addNote(n.Line+1,
+			"%s: all but %.40q cannot be kept here, so it may call only those that are allowed by name", key, denied)
 	}
 	return names
 }

@@ -125,7 +125,8 @@ func (d *decoder) rejectPattern(r ToolRef) {
 		d.addProblem(d.lines["disallowedTools"], "disallowedTools: %v", err)
 		return
 	}
-	d.addNote(d.lines["disallowedTools"], "%s(%s): this tool takes no pattern, so the agent gets no %s at all", r.Name, r.Args, r.Name)
+	d.addNote(d.lines["disallowedTools"],
+		"%s(%s): this tool takes no pattern, so the agent gets no %s at all", r.Name, r.Args, r.Name)
 }
 
 // KeyLine returns the line of the first of these keys that the file has, or 0.

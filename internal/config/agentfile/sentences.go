@@ -53,7 +53,8 @@ func readSentences(d *decoder, n *yaml.Node, key string) []string {
 			list = append(list, d.readText(c, key))
 		}
 	default:
-		d.rejectValue(n, key, "a list of sentences, such as [\"Name a source.\"]; evidence, schema and tries are keys of require")
+		d.rejectValue(n, key,
+			"a list of sentences, such as [\"Name a source.\"]; evidence, schema and tries are keys of require")
 		return nil
 	}
 	if problem, hint := SentenceProblem(key, list); problem != "" {

@@ -26,7 +26,8 @@ func readTaint(d *decoder, key string, n *yaml.Node) string {
 // readOwnTaint refuses a value that an agent file cannot set: its own permissions only tighten those of the run.
 func readOwnTaint(d *decoder, key string, n *yaml.Node) {
 	if d.readPermissions(key, n, &d.def.Permissions); d.def.Permissions.Taint == spec.TaintOff {
-		d.addProblem(n.Line+1, "%s.taint: an agent file cannot set off, only ask or deny; set it in your own troupe.yaml", key)
+		d.addProblem(n.Line+1,
+			"%s.taint: an agent file cannot set off, only ask or deny; set it in your own troupe.yaml", key)
 	}
 }
 

@@ -13,7 +13,9 @@ import (
 // `make exhaustive` cuts each stream after every byte, and floods clients with the shortest
 // lines there are.
 var (
-	flagCuts    = flag.Int("wiretest.cuts", 32, "how many bytes within the events of a stream it is cut at, beside all places where events meet; below 0: after every byte")
+	flagCuts = flag.Int("wiretest.cuts", 32,
+		"how many bytes within the events of a stream it is cut at, beside all places where events meet; below 0: after "+
+			"every byte")
 	flagCutSeed = flag.Uint64("wiretest.seed", 1, "the seed of the sample of cuts")
 )
 
