@@ -43,18 +43,25 @@ type BlobPart struct {
 	Size int64  `json:"size"`
 }
 
+// AskLogs lists the logs of a run, or reads a page of one of them.
+func AskLogs(ctx context.Context, c *Client, r LogsRequest) (LogsPage, error) {
+	var page LogsPage
+	err := c.askNode(ctx, "logs", r, &page)
+	return page, err
+}
+
 // Logs reads every log of a run, one after the other. The logs of a run that is live grow meanwhile.
 func (c *Client) Logs(ctx context.Context, run string) ([]mailbox.Message, error) {
-	var list LogsPage
-	if err := c.askNode(ctx, "logs", LogsRequest{RunID: run}, &list); err != nil {
+	list, err := AskLogs(ctx, c, LogsRequest{RunID: run})
+	if err != nil {
 		return nil, err
 	}
 	var entries []mailbox.Message
 	for _, at := range list.Logs {
 		r := LogsRequest{RunID: run, Log: at}
 		for more := true; more; {
-			var page LogsPage
-			if err := c.askNode(ctx, "logs", r, &page); err != nil {
+			page, err := AskLogs(ctx, c, r)
+			if err != nil {
 				return nil, err
 			}
 			for _, e := range page.Entries {

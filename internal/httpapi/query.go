@@ -32,6 +32,18 @@ func (q *queryReader) number(name string, missing, least, most int) int {
 	return n
 }
 
+// place is the place of an entry in a log; 0 without the parameter.
+func (q *queryReader) place(name string) uint64 {
+	if !q.values.Has(name) {
+		return 0
+	}
+	n, err := strconv.ParseUint(q.values.Get(name), 10, 64)
+	if err != nil {
+		q.fail(name, "the number of an entry")
+	}
+	return n
+}
+
 func (q *queryReader) flag(name string) bool {
 	if !q.values.Has(name) {
 		return false

@@ -264,7 +264,7 @@ func jsonNumber(n int) string {
 // views are the parts of the address of each view.
 func views(run string) map[string]string {
 	all := map[string]string{"runs": "#/runs", "inbox": "#/inbox", "nodes": "#/nodes"}
-	for _, tab := range []string{"tree", "transcript", "stop", "questions", "budget", "timeline", "messages", "events"} {
+	for _, tab := range []string{"tree", "transcript", "stop", "questions", "budget", "timeline", "messages", "events", "logs"} {
 		all[tab] = "#/run/" + run + "/" + tab
 	}
 	return all

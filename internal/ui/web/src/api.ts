@@ -15,6 +15,10 @@ export interface Span { agent: string; agent_name: string; kind: string; name: s
 export interface Event { id: string; ts: string; agent: string; node?: string; seq: number; kind: string; turn?: number; data?: Record<string, any> }
 export interface NodeInfo { id: string; name: string; host?: string; state: string; version?: string; live: number; busy: number; resting: number; live_runs?: number; queued_runs?: number; pools?: Record<string, number[]>; started?: string; unproven?: string; logs?: { why: string; remedy: string } }
 
+export interface RecordedFact { id?: string; cause?: number; kind: string; bytes: number; text?: string; problem?: string }
+export interface RecordedEntry { place: number; ts: string; from: string; epoch?: string; bytes: number; facts: RecordedFact[]; problem?: string; data?: string }
+export interface RecordedLogs { logs: string[]; entries: RecordedEntry[]; more: boolean }
+
 export class Refused extends Error {
   constructor(public code: number, text: string, public hint: string) { super(text); }
 }

@@ -7,7 +7,7 @@ import { explain, go, Problem, useKeys } from "./parts";
 import { file } from "./file";
 
 const help: [string, string][] = [["?", "this help"], ["g r", "runs"], ["g i", "inbox"], ["g c", "nodes"], ["j k ↑ ↓", "move in a list"], ["Enter", "open"], ["/", "search"], ["n", "start a run (in runs)"],
-  ["1 … 8", "views of a run"], ["s", "steer"], ["b", "budget"], ["x", "cancel"], ["e", "unfold tool calls"], ["a A d w", "approve once, for this run, deny, answer"], ["+ - 0 ← →", "zoom and move the timeline"], ["Esc", "close a dialog"]];
+  ["1 … 9", "views of a run"], ["s", "steer"], ["b", "budget"], ["x", "cancel"], ["e", "unfold tool calls"], ["a A d w", "approve once, for this run, deny, answer"], ["[ ]", "page of log entries before, after"], ["+ - 0 ← →", "zoom and move the timeline"], ["Esc", "close a dialog"]];
 
 function App() {
   const [hash, setHash] = useState(location.hash);

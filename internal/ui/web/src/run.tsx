@@ -7,10 +7,14 @@ import { Badge, Form, Problem, Text, explain, go, useData, useKeys } from "./par
 import { Inbox } from "./lists";
 import { Messages, Transcript, Tree } from "./agents";
 import { BudgetChart, Timeline } from "./charts";
+import { Logs } from "./logs";
 import { file } from "./file";
 
-export const tabs = ["tree", "transcript", "stop", "questions", "budget", "timeline", "messages", "events"] as const;
-const titles: Record<string, string> = { tree: "Tree", transcript: "Transcript", stop: "Why it stopped", questions: "Questions", budget: "Budget", timeline: "Timeline", messages: "Messages", events: "Events" };
+export const tabs = ["tree", "transcript", "stop", "questions", "budget", "timeline", "messages", "events", "logs"] as const;
+const titles: Record<string, string> = { tree: "Tree", transcript: "Transcript", stop: "Why it stopped", questions: "Questions", budget: "Budget", timeline: "Timeline", messages: "Messages", events: "Events", logs: "Log entries" };
+
+// What only a node can answer is not in a file.
+const isShown = (tab: string): boolean => !file || (tab !== "questions" && tab !== "logs");
 
 /** useRun follows a run; it draws at most once a frame. */
 function useRun(run: string): { model: RunModel; info: RunInfo | null; status: string; error: string } {
@@ -46,15 +50,17 @@ function useRun(run: string): { model: RunModel; info: RunInfo | null; status: s
 
 const statusText: Record<string, string> = { reading: "catching up with the logs", live: "live", lost: "behind: the node does not answer, trying again", ended: "ended", file: "a file" };
 
-export function Run({ run, tab, agent }: { run: string; tab: string; agent: string }) {
+export function Run({ run, tab, agent: who }: { run: string; tab: string; agent: string }) {
+  const agent = who === "super" ? "" : who; // the supervisor has a log, and is no agent
   const { model, info, status, error } = useRun(run);
   const [form, setForm] = useState("");
   const open = (t: string, a = agent) => go(`#/run/${run}/${t}${a ? "/" + a : ""}`);
   const live = !file && info?.state !== "finished";
   const keys: Record<string, () => void> = {};
-  tabs.forEach((t, i) => { if (!file || t !== "questions") keys[String(i + 1)] = () => open(t); });
+  tabs.forEach((t, i) => { if (isShown(t)) keys[String(i + 1)] = () => open(t); });
   if (live) Object.assign(keys, { x: () => setForm("cancel"), s: () => setForm("steer"), b: () => setForm("budget") });
   useKeys(keys);
+  useEffect(() => document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [tab]);
   const r = info?.result ?? model.result;
   return (
     <main class="fill">
@@ -67,7 +73,7 @@ export function Run({ run, tab, agent }: { run: string; tab: string; agent: stri
       </div>
       <Problem text={error} />
       {file?.left.map((l) => <p key={l} class="quiet">{line(l)}</p>)}
-      <nav class="tabs" aria-label="Views of the run">{tabs.map((t, i) => file && t === "questions" ? null : <a key={t} href={`#/run/${run}/${t}${agent ? "/" + agent : ""}`} aria-current={t === tab ? "page" : undefined}>{titles[t]} <kbd>{i + 1}</kbd></a>)}</nav>
+      <nav class="tabs" aria-label="Views of the run">{tabs.map((t, i) => !isShown(t) ? null : <a key={t} href={`#/run/${run}/${t}${who ? "/" + who : ""}`} aria-current={t === tab ? "page" : undefined}>{titles[t]} <kbd>{i + 1}</kbd></a>)}</nav>
       {tab === "tree" && <Tree model={model} selected={agent || "root"} open={(a) => open("transcript", a)} select={() => {}} />}
       {tab === "transcript" && <Transcript run={run} agent={agent || "root"} model={model} />}
       {tab === "stop" && <Stop info={info} model={model} run={run} />}
@@ -76,6 +82,7 @@ export function Run({ run, tab, agent }: { run: string; tab: string; agent: stri
       {tab === "timeline" && <Timeline run={run} live={live} open={(a) => open("transcript", a)} />}
       {tab === "messages" && <Messages model={model} run={run} />}
       {tab === "events" && <Events model={model} />}
+      {tab === "logs" && <Logs run={run} agent={who || "root"} live={live} />}
       {form === "cancel" && <Form title="Cancel the run" danger confirm="Cancel the run" close={() => setForm("")} fields={[{ name: "why", label: "Reason" }, { name: "now", label: "When", options: ["after running calls end", "now, abort running calls"] }]}
         submit={async (v) => { await post(`/runs/${run}/cancel`, { why: v.why, now: v.now.startsWith("now"), wait_ms: -1 }); }} />}
       {form === "steer" && <Form title={"Message to " + (agent || "root")} confirm="Send" close={() => setForm("")} fields={[{ name: "text", label: "The agent reads it at its next turn", type: "area", required: true }]}
