@@ -49,7 +49,7 @@ const (
 	recorderPool  = "recorder"
 	writers       = 6
 	writersPause  = 20 * time.Millisecond // the nodes make the load
-	recorderBytes = 256 << 20
+	recorderBytes = 2 << 30               // an hour of its entries: nodes refuse runs when any pool is nearly full
 )
 
 func recorderConfig(replicas int) jetstream.Config {
