@@ -273,6 +273,49 @@ func TestConsumerDeletedUnderLoad(t *testing.T) {
 	})
 }
 
+// TestLostRequestForAConsumerIsRepeated: a cluster that elects a leader answers no request. A reader asks again, for the same
+// consumer, and does not wait for the end of its first request. It does not matter whether that one or its answer was lost.
+func TestLostRequestForAConsumerIsRepeated(t *testing.T) {
+	_, nc := serveTest(t)
+	const relayed, create = "relay.", "CONSUMER.CREATE."
+	var mu sync.Mutex
+	asked := map[string]int{} // requests for a consumer
+	_, err := nc.Subscribe(relayed+">", func(m *nats.Msg) {
+		to := strings.TrimPrefix(m.Subject, relayed)
+		pass := &nats.Msg{Subject: native.DefaultAPIPrefix + to, Reply: m.Reply, Data: m.Data, Header: m.Header}
+		if strings.HasPrefix(to, create) {
+			mu.Lock()
+			asked[to]++
+			again, first := asked[to] > 1, len(asked)%2 == 0
+			mu.Unlock()
+			switch {
+			case !again && first:
+				return // the request is lost
+			case !again:
+				pass.Reply = "lost" // the answer is lost
+			}
+		}
+		if err := nc.PublishMsg(pass); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := quickConfig()
+	cfg.APIPrefix = relayed
+	p := openPost(t, nc, cfg)
+	l := openTail(t, p)
+	l.appendMany(t, p, 100, 5, func(int) {})
+	mu.Lock()
+	defer mu.Unlock()
+	for consumer, n := range asked {
+		if n < 2 {
+			t.Errorf("%s: asked once, and its reader attached with another name", consumer)
+		}
+	}
+}
+
 // TestReconnects: what was on its way to a reader when the connection broke
 // comes again.
 func TestReconnects(t *testing.T) {

@@ -111,10 +111,24 @@ func (f *follower) attachConsumer(ctx context.Context) error {
 	}
 	within, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	if _, err := f.stream.CreatePushConsumer(within, cfg); err != nil {
+	if err := f.createConsumer(within, cfg); err != nil {
 		return fmt.Errorf("consumer: %w", err)
 	}
 	return nil
+}
+
+// createConsumer repeats its request until the server answers: a cluster loses requests while it elects a leader. All requests
+// name the same consumer, so it does not matter if several arrive.
+func (f *follower) createConsumer(ctx context.Context, cfg jetstream.ConsumerConfig) error {
+	for {
+		within, cancel := context.WithTimeout(ctx, f.post.cfg.Heartbeat)
+		_, err := f.stream.CreatePushConsumer(within, cfg)
+		lost := within.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err == nil || !lost {
+			return err
+		}
+	}
 }
 
 // dropConsumer deletes the consumer. mu is held.
