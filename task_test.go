@@ -16,6 +16,7 @@ const scheduledByClient = "Run waits for one run: a schedule is a request of Cli
 // notInTask are the fields of a request that no Task sets, with the reason.
 var notInTask = map[string]string{
 	"Holder":      "the node fills it in",
+	"Owner":       "the node takes it from the subject of a request",
 	"At":          scheduledByClient,
 	"Every":       scheduledByClient,
 	"Zone":        scheduledByClient,

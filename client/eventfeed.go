@@ -13,7 +13,11 @@ import (
 
 // subscribeBoth subscribes to a subject of events, and to the one on which clients receive them with their texts.
 func subscribeBoth(c *Client, subject string, subscribe func(subject string) (*nats.Subscription, error)) (subs []*nats.Subscription, err error) {
-	for _, s := range []string{subject, c.names.ContentSubject(subject)} {
+	subjects := []string{subject, c.names.ContentSubject(subject)}
+	if c.noTexts { // see eventFeed.next
+		subjects = subjects[:1]
+	}
+	for _, s := range subjects {
 		sub, err := subscribe(s)
 		if err != nil {
 			dropAll(subs)
@@ -64,8 +68,12 @@ func (f *eventFeed) next(ctx context.Context) (e Event, raw []byte, err error) {
 		}
 		select {
 		case m := <-f.messages:
-			if e, ok := decodeEvent(m.Data); ok && e.Content != event.WithoutTexts {
+			e, ok := decodeEvent(m.Data)
+			switch {
+			case ok && e.Content != event.WithoutTexts:
 				return e, m.Data, nil
+			case ok && f.client.noTexts && len(f.messages) == 0:
+				return Event{}, nil, errDropped // the log has it with its texts
 			}
 		case <-ctx.Done():
 			return Event{}, nil, errTimeout

@@ -21,12 +21,18 @@ var ErrInbox = errors.New("client: inbox prefix")
 // inbox prefix that all observers share.
 func Dial(o bus.Options, prefix string) (*Client, error) {
 	names, err := names.NewNames(prefix)
+	if err == nil {
+		names, err = names.As(o.As)
+	}
 	if err != nil {
 		return nil, err
 	}
 	role := bus.RoleClient
 	if o.IsAnonymous() {
 		role = bus.RoleObserver
+	}
+	if o.As != "" {
+		o.InboxPrefix = cmp.Or(o.InboxPrefix, bus.OwnerInbox(o.As))
 	}
 	o.InboxPrefix = cmp.Or(o.InboxPrefix, bus.InboxPrefix(role))
 	if !bus.CanAnswer(o.InboxPrefix + ".x") {
@@ -36,7 +42,9 @@ func Dial(o bus.Options, prefix string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(nc, names), nil
+	c := New(nc, names)
+	c.noTexts = o.As != ""
+	return c, nil
 }
 
 // Join connects to the owner of a state directory. When the owner ends, the connection ends
@@ -52,6 +60,15 @@ func Join(dir string, gone func()) (*Client, error) {
 		return nil, err
 	}
 	return New(nc, names), nil
+}
+
+// ActAs returns a client whose requests are those of an owner, on the same connection.
+func ActAs(c *Client, owner string) (*Client, error) {
+	names, err := c.names.As(owner)
+	if err != nil {
+		return nil, err
+	}
+	return New(c.nc, names), nil
 }
 
 // Close closes the connection of a client made by Dial or Join.

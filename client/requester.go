@@ -20,6 +20,8 @@ type requester struct {
 	nc    *nats.Conn
 	names names.Names
 	turns requestTurns
+	// noTexts says that the server lets this client read no events with texts: it reads them from a node.
+	noTexts bool
 }
 
 const (
@@ -165,7 +167,7 @@ func (q *requester) sendRequest(ctx context.Context, subject string, data []byte
 		}
 		if q.isForbidden(subject) {
 			return nil, &Error{Code: CodeForbidden, Text: "this connection may not ask on " + subject,
-				Hint: "leave -s out as the user of the node, or name a client's --creds, --nkey or --user"}
+				Hint: "leave -s out as the user of the node, or name a client's --creds, --nkey or --user, and with --as the owner that it is"}
 		}
 		if err != nil {
 			return nil, err

@@ -25,7 +25,9 @@ type RunRequest struct {
 	Agent  string `json:"agent,omitempty"`
 	// Holder is the agent that has the conversation by a handoff: it gets a prompt for which the request names no agent.
 	// The node that opens the run fills it in.
-	Holder       string  `json:"-"`
+	Holder string `json:"-"`
+	// Owner is the owner of the run; "": operators own it. The node takes it from the subject of the request.
+	Owner        string  `json:"-"`
 	Agents       string  `json:"agents,omitempty"`     // directory of agent files
 	MCPConfig    string  `json:"mcp_config,omitempty"` // file of MCP servers
 	Dir          string  `json:"dir,omitempty"`
@@ -154,6 +156,8 @@ type RunInfo struct {
 	Spend *event.Spend `json:"spend,omitempty"`
 	// Conversation is the conversation in whose lane the run is; "": none.
 	Conversation string `json:"conversation_id,omitempty"`
+	// Owner is who may see and change the run, besides operators; "": operators only.
+	Owner string `json:"owner,omitempty"`
 	// Description is set if the request asked for it.
 	Description *Description `json:"description,omitempty"`
 }

@@ -18,6 +18,9 @@ const storedTimeout = 5 * time.Second
 // that starts next checks it like a direct one; if it refuses it, the event query.refused says why. An approval must
 // have the Digest of the call. A server that only one node uses stores none.
 func StoreAnswer(ctx context.Context, c *Client, r AnswerRequest) error {
+	if c.names.Owner() != "" {
+		return &Error{Code: CodeForbidden, Text: "the answer of an owner waits for no node", Hint: "answer when a node is up, or have an operator answer"}
+	}
 	r.Request = orNew(r.Request)
 	data, err := json.Marshal(r)
 	if err != nil {

@@ -35,7 +35,7 @@ type testSite struct {
 	observers string            // the URL of their server
 }
 
-var roles = []string{"setup", "node", "service", "client", "observer", "system"}
+var roles = []string{"setup", "node", "service", "client", "alice", "bob", "observer", "system"}
 
 func startSite(t *testing.T) *testSite {
 	t.Helper()
@@ -109,7 +109,11 @@ func (s *testSite) connectOptions(role string) bus.Options {
 	if role == "observer" {
 		return bus.Options{Servers: s.observers, NKey: s.seeds[role]}
 	}
-	return bus.Options{Servers: s.url, NKey: s.seeds[role]}
+	o := bus.Options{Servers: s.url, NKey: s.seeds[role]}
+	if role == "alice" || role == "bob" {
+		o.As = role
+	}
+	return o
 }
 
 // isAllowed reports whether a role may publish, or subscribe, to a subject.
@@ -148,11 +152,20 @@ var subjectRights = []struct{ what, subject, who string }{
 	{"subscribe", "troupe.box.default.0.run.root", ""},
 	{"subscribe", "troupe.box.>", ""},
 	{"publish", "troupe.evt.run.root.turn.started", "node"},
-	{"subscribe", "troupe.evt.>", "node client observer"},
+	{"subscribe", "troupe.evt.>", "node client alice bob observer"},
 	{"publish", "troupe.content.run.root.turn.started", "node"},
 	{"subscribe", "troupe.content.>", "node client"},
 	{"publish", "troupe.cmd.run", "node client"},
 	{"subscribe", "troupe.cmd.run", "service"},
+	{"publish", "troupe.cmd.as.alice.run", "node client alice"},
+	{"publish", "troupe.cmd.as.bob.run.host-rack7", "node client bob"},
+	{"publish", "troupe.cmd.as.carol.run", "node client"},
+	{"subscribe", "troupe.cmd.as.alice.run", "service"},
+	{"publish", "troupe.trigger.alice.push", "client alice"},
+	{"publish", "troupe.trigger.bob", "client bob"},
+	{"publish", "_INBOX_client_alice.x", "service"},
+	{"subscribe", "_INBOX_client_alice.x", "alice"},
+	{"subscribe", "_INBOX_client_bob.x", "bob"},
 	{"publish", "troupe.trigger.deploys", "client"},
 	{"subscribe", "troupe.trigger.deploys", ""},
 	{"publish", "$JS.API.CONSUMER.CREATE.TROUPE_TRIGGERS.s.troupe.trigger.deploys", "setup node"},
@@ -192,7 +205,7 @@ var subjectRights = []struct{ what, subject, who string }{
 	{"publish", "agents.query.troupe.o.x", "node client"},
 	{"subscribe", "agents.query.troupe.o.x", "service"},
 	{"publish", "agents.hb.troupe.o.n", "service"},
-	{"subscribe", "agents.hb.>", "node service client observer"},
+	{"subscribe", "agents.hb.>", "node service client alice bob observer"},
 	{"publish", "_INBOX.x", "node"},
 	{"publish", "_INBOX_client.x", "service"},
 	{"publish", "_INBOX_client_node.x", "service"},

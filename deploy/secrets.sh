@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes deploy/secrets for compose.yaml: a certificate authority, a certificate of the servers s1, s2, s3 and o1, and a
-# pair of keys for each role of nats/troupe.conf. It needs openssl and Go. It never replaces an existing deploy/secrets.
+# pair of keys for each user of nats/troupe.conf. It needs openssl and Go. It never replaces an existing deploy/secrets.
 set -eu
 cd "$(dirname "$0")"
 umask 077
@@ -14,7 +14,7 @@ printf 'subjectAltName=DNS:s1,DNS:s2,DNS:s3,DNS:o1,DNS:localhost,IP:127.0.0.1\ne
 openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 3650 -extfile server.ext -out server.crt 2>/dev/null
 rm server.csr server.ext
 
-for role in setup node service client observer system; do
+for role in setup node service client alice bob observer system; do
 	go run github.com/nats-io/nkeys/nk@v0.4.16 -gen user >"$role.nk"
 	name=$(echo "$role" | tr '[:lower:]' '[:upper:]')
 	echo "TROUPE_${name}_NKEY=$(go run github.com/nats-io/nkeys/nk@v0.4.16 -inkey "$role.nk" -pubout)" >>keys.env

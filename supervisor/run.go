@@ -140,6 +140,8 @@ type Opened struct {
 	// ParkMS is how long the run may wait for people alone before it ends as unanswered; 0: for ever, as in
 	// runs of earlier releases.
 	ParkMS int64 `msgpack:"pk,omitempty" json:"park_timeout_ms,omitempty"`
+	// Owner is who may see and change the run, besides operators; "": operators only. It never changes.
+	Owner string `msgpack:"ow,omitempty" json:"owner,omitempty"`
 	// Fork is the point of another run that this run began at, as RUN@AGENT:POINT; "": it began with its task.
 	Fork string `msgpack:"fo,omitempty" json:"fork,omitempty"`
 }

@@ -63,6 +63,8 @@ type Options struct {
 	Creds, NKey string
 	// User without Password is a token, as in the nats CLI.
 	User, Password, Token string
+	// As is the owner in whose name requests are sent: the server must let the user publish them. "": an operator.
+	As string
 	// TLSCert, TLSKey and TLSCA are paths of PEM files.
 	TLSCert, TLSKey, TLSCA string
 	// InboxPrefix is the prefix of reply subjects. Default: "_INBOX". Each connection has
@@ -87,7 +89,7 @@ func (o Options) FromEnv(getenv func(string) string) Options {
 		"NATS_CREDS": &o.Creds, "NATS_NKEY": &o.NKey,
 		"NATS_USER": &o.User, "NATS_PASSWORD": &o.Password, "NATS_TOKEN": &o.Token,
 		"NATS_CERT": &o.TLSCert, "NATS_KEY": &o.TLSKey, "NATS_CA": &o.TLSCA,
-		"NATS_INBOX_PREFIX": &o.InboxPrefix, OwnerVariable: &o.Owner,
+		"NATS_INBOX_PREFIX": &o.InboxPrefix, OwnerVariable: &o.Owner, "TROUPE_AS": &o.As,
 	} {
 		if *field == "" {
 			*field = getenv(name)

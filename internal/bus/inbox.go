@@ -45,6 +45,9 @@ var (
 // nodes do not answer to its own inboxes.
 const NodeClientInbox = "_INBOX_client_node"
 
+// OwnerInbox is where a client of an owner receives its answers: the server lets only that client subscribe there.
+func OwnerInbox(owner string) string { return clientInboxes + owner }
+
 // CanAnswer reports whether a node may send an answer to a reply subject. The request names
 // that subject, so all subjects but the inboxes of clients and observers are refused: an
 // answer in a log would be an entry, and an answer in an inbox of a node an acknowledgement.

@@ -125,14 +125,15 @@ const requestTimeout = 12 * time.Second
 type verbHandler func(context.Context, []byte) (any, error)
 
 func (c *Control) verbHandlers() map[string]verbHandler {
+	l := c.runs.lookup
 	return map[string]verbHandler{
-		"run": handleJSON(c.runs.openRun), "get": handleJSON(c.views.getRun), "list": handleJSON(c.views.listRuns), "cancel": handleJSON(c.runs.cancelRun),
-		"steer": handleJSON(c.runs.steerAgent), "answer": handleJSON(c.runs.answerQuery), "events": handleJSON(c.views.listEvents),
-		"policy": handleJSON(c.runs.setPolicy), "budget": handleJSON(c.runs.setBudget), "questions": handleJSON(c.views.listQuestions), "transcript": handleJSON(c.views.readTranscript),
-		"nodes": handleJSON(c.views.listNodes), "drain": handleJSON(c.views.drainNodes), "export": handleJSON(c.views.exportHistory), "recall": handleJSON(c.runs.storeHistoryPart),
-		"conversations": handleJSON(c.views.listConversations), "lane": handleJSON(c.runs.changeLane), "schedules": handleJSON(c.views.listSchedules),
-		"attach": handleJSON(c.runs.attachPart), "delete": handleJSON(c.runs.deleteRun), "prune": handleJSON(c.runs.pruneRuns),
-		"logs": handleJSON(c.views.listLogs), "blob": handleJSON(c.views.readBlob), "restore": handleJSON(c.runs.restoreRun), "context": handleJSON(c.runs.changeContext), "backlog": handleJSON(serveBacklog(c.runs.commander)),
+		"run": handleJSON(l, c.runs.openRun), "get": handleJSON(l, c.views.getRun), "list": handleJSON(l, c.views.listRuns), "cancel": handleJSON(l, c.runs.cancelRun),
+		"steer": handleJSON(l, c.runs.steerAgent), "answer": handleJSON(l, c.runs.answerQuery), "events": handleJSON(l, c.views.listEvents),
+		"policy": handleJSON(l, c.runs.setPolicy), "budget": handleJSON(l, c.runs.setBudget), "questions": handleJSON(l, c.views.listQuestions), "transcript": handleJSON(l, c.views.readTranscript),
+		"nodes": handleJSON(l, c.views.listNodes), "drain": handleJSON(l, c.views.drainNodes), "export": handleJSON(l, c.views.exportHistory), "recall": handleJSON(l, c.runs.storeHistoryPart),
+		"conversations": handleJSON(l, c.views.listConversations), "lane": handleJSON(l, c.runs.changeLane), "schedules": handleJSON(l, c.views.listSchedules),
+		"attach": handleJSON(l, c.runs.attachPart), "delete": handleJSON(l, c.runs.deleteRun), "prune": handleJSON(l, c.runs.pruneRuns),
+		"logs": handleJSON(l, c.views.listLogs), "blob": handleJSON(l, c.views.readBlob), "restore": handleJSON(l, c.runs.restoreRun), "context": handleJSON(l, c.runs.changeContext), "backlog": handleJSON(l, serveBacklog(c.runs.commander)),
 	}
 }
 
@@ -173,7 +174,7 @@ func Serve(cfg Config) (*Control, error) {
 		handlers[verb] = c.newRequestHandler(verb, serve)
 		subject, err := cfg.Names.CommandSubject(verb)
 		if err == nil {
-			err = svc.AddEndpoint(verb, handlers[verb], micro.WithEndpointSubject(subject))
+			err = addEndpoints(c, verb, subject, handlers[verb])
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("control: %s: %w", verb, err), c.Close())
@@ -182,7 +183,7 @@ func Serve(cfg Config) (*Control, error) {
 	for _, verb := range []string{"run", "restore"} { // their requests may name a directory of this machine
 		here, err := cfg.Names.MachineCommand(verb, cfg.Machine)
 		if err == nil {
-			err = svc.AddEndpoint(verb+"-here", handlers[verb], micro.WithEndpointSubject(here))
+			err = addEndpoints(c, verb+"-here", here, handlers[verb])
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("control: %s: %w", verb, err), c.Close())
@@ -199,6 +200,15 @@ func Serve(cfg Config) (*Control, error) {
 		c.startRequest(func() { c.retention.run(c.ctx) })
 	}
 	return c, nil
+}
+
+// addEndpoints serves a subject of operators, and that of the owners.
+func addEndpoints(c *Control, name, subject string, serve micro.HandlerFunc) error {
+	err := c.svc.AddEndpoint(name, serve, micro.WithEndpointSubject(subject))
+	if err == nil {
+		err = c.svc.AddEndpoint(name+"-as", serve, micro.WithEndpointSubject(c.cfg.Names.OwnersSubject(subject)))
+	}
+	return err
 }
 
 // Close stops answering requests, and cancels those in progress.
@@ -256,7 +266,11 @@ func (c *Control) serveOne(verb string, serve verbHandler, r micro.Request) {
 	ctx = context.WithValue(ctx, traceKey{}, r.Headers().Get(client.TraceHeader))
 	ctx = context.WithValue(ctx, anyoneKey{}, r.Reply() == "" || strings.HasPrefix(r.Reply(), bus.ServerInbox))
 	ctx = context.WithValue(ctx, agentKey{}, r.Headers().Get(bus.AgentHeader) != "")
-	reply, err := c.callRecovered(ctx, verb, serve, c.cfg.Redact(r.Data()))
+	ctx, err := c.withOwner(ctx, r.Subject(), r.Reply())
+	var reply any
+	if err == nil {
+		reply, err = c.callRecovered(ctx, verb, serve, c.cfg.Redact(r.Data()))
+	}
 	var data []byte
 	if err == nil {
 		data, err = json.Marshal(reply)

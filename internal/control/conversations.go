@@ -17,6 +17,9 @@ import (
 func (c *viewer) listConversations(ctx context.Context, r client.ConversationsRequest) (any, error) {
 	if r.Conversation != "" {
 		s, err := c.findLane(ctx, r.Conversation)
+		if err == nil {
+			err = checkOwnLane(ctx, r.Conversation, s)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -40,6 +43,9 @@ func (c *viewer) listConversations(ctx context.Context, r client.ConversationsRe
 		s, _, err := c.settledLane(ctx, conversation)
 		if err != nil {
 			return nil, err
+		}
+		if checkOwnLane(ctx, conversation, s) != nil {
+			continue
 		}
 		info := describeLane(conversation, s)
 		if len(s.Runs) == 0 || r.Busy && info.Active == "" && info.Waiting == 0 {
@@ -138,6 +144,9 @@ func (c *lookup) lastJournal(ctx context.Context, s *lane.State) (string, error)
 // changeLane moves or drops a run that waits. The log of the lane decides whether it still waited.
 func (c *laneKeeper) changeLane(ctx context.Context, r client.LaneRequest) (any, error) {
 	s, err := c.findLane(ctx, r.Conversation)
+	if err == nil {
+		err = checkOwnLane(ctx, r.Conversation, s)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -193,6 +202,9 @@ func (c *remover) deleteConversation(ctx context.Context, conversation string) (
 		return nil, err
 	}
 	s, ended, err := c.settledLane(ctx, conversation)
+	if err == nil {
+		err = checkOwnLane(ctx, conversation, s)
+	}
 	if err != nil {
 		return nil, err
 	}

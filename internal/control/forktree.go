@@ -115,7 +115,7 @@ func (c *opener) checkSameFork(ctx context.Context, run string, p forkPoint) err
 
 // forkFields are the fields of a request that a fork of a tree may have. Everything else is of the original.
 var forkFields = []string{"RunID", "Fork", "Prompt", "Instead", "Layers", "Dir", "Agents", "MCPConfig", "Model", "Policy", "MaxTokens", "MaxBudgetUSD", "MaxToolCalls",
-	"Caller", "Trace", "Interactive"}
+	"Caller", "Trace", "Interactive", "Owner"}
 
 // checkForkRequest refuses what a fork cannot have.
 func checkForkRequest(r client.RunRequest, p forkPoint) error {
@@ -186,7 +186,7 @@ func makeFork(entries []mailbox.Message, r client.RunRequest, p forkPoint, now t
 	}
 	at := forkTime(r.RunID, now).UnixMilli()
 	logs := &forkedLogs{from: p.run, to: r.RunID, shift: at - newestStamp(cut), open: func(o *supervisor.Opened) {
-		o.Run, o.Fork, o.Conversation, o.Caller = r.RunID, p.String(), "", r.Caller
+		o.Run, o.Fork, o.Conversation, o.Caller, o.Owner = r.RunID, p.String(), "", r.Caller, r.Owner
 		moveOpened(o, r.Dir)
 	}}
 	what, err := newForkChanges(r, p, original, at, choose)

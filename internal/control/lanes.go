@@ -55,6 +55,10 @@ func (c *lookup) readLane(ctx context.Context, conversation string) (*lane.State
 // joinLane adds an opened run to the lane of its conversation, unless it is there. It reads the lane after each
 // append: a deletion of the conversation that came between removes the run again.
 func (c *laneKeeper) joinLane(ctx context.Context, conversation, run string) error {
+	owner, _, err := c.ownerOf(ctx, run)
+	if err != nil {
+		return err
+	}
 	for attempt := 0; ; attempt++ {
 		s, err := c.readLane(ctx, conversation)
 		if err != nil {
@@ -63,17 +67,20 @@ func (c *laneKeeper) joinLane(ctx context.Context, conversation, run string) err
 		if _, joined := s.Find(run); joined {
 			return nil
 		}
+		if len(s.Runs) > 0 && s.Owner != owner { // two owners began it at the same moment
+			return notOwner("conversation", conversation, owner)
+		}
 		if attempt == joinAttemptsMax {
 			return fmt.Errorf("control: %s was not added to the lane of %s", run, conversation)
 		}
-		facts := []lane.Fact{lane.Enqueued{Run: run}}
+		facts := []lane.Fact{lane.Enqueued{Run: run, Owner: owner}}
 		if len(s.Runs) == 0 && conversation != run {
-			adopted, err := c.isRunWithoutLane(ctx, conversation)
+			adopted, err := c.isRunWithoutLane(ctx, conversation, owner)
 			if err != nil {
 				return err
 			}
 			if adopted {
-				facts = append([]lane.Fact{lane.Adopted{Run: conversation}}, facts...)
+				facts = append([]lane.Fact{lane.Adopted{Run: conversation, Owner: owner}}, facts...)
 			}
 		}
 		if err := appendFacts[lane.Fact](ctx, c.lookup, mailbox.LaneOf(conversation), facts...); err != nil {
@@ -130,11 +137,14 @@ func continuedNote(conversation, run string, histories []lane.Run) string {
 }
 
 // isRunWithoutLane reports whether a conversation is named after a run that began without one: the conversation
-// then continues that run.
-func (c *lookup) isRunWithoutLane(ctx context.Context, conversation string) (bool, error) {
+// then continues that run, if it has the same owner.
+func (c *lookup) isRunWithoutLane(ctx context.Context, conversation, owner string) (bool, error) {
 	row, err := c.findRun(ctx, conversation)
 	if isAbsent(err) {
 		return false, nil
+	}
+	if has, _, ownerErr := c.ownerOf(ctx, conversation); err == nil && (ownerErr != nil || has != owner) {
+		return false, ownerErr
 	}
 	if err != nil {
 		return false, err
@@ -287,18 +297,25 @@ func (c *laneKeeper) continueHistory(ctx context.Context, conversation string, s
 }
 
 // checkConversation checks the conversation of a request before its run is opened. It returns the conversation that
-// the request means.
-func (c *laneKeeper) checkConversation(ctx context.Context, r client.RunRequest) (string, error) {
+// the request means, and its owner, who also owns what an operator sends there.
+func (c *laneKeeper) checkConversation(ctx context.Context, r client.RunRequest) (id, owner string, err error) {
 	id, s, isNew, err := c.resolveConversation(ctx, r.Conversation)
+	if err == nil && !isNew {
+		owner, err = c.laneOwner(ctx, id, s)
+	}
 	switch {
 	case err != nil:
-		return "", err
+		return "", "", err
+	case isNew:
+		owner = r.Owner
+	case r.Owner != "" && owner != r.Owner:
+		return "", "", notOwner("conversation", id, r.Owner)
 	case len(s.Queue()) >= lane.QueueMax:
-		return "", &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("%d messages of the conversation %s wait already", lane.QueueMax, id), Hint: "`troupe lanes " + id + "` shows them; send the next when some have ended"}
+		return "", "", &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("%d messages of the conversation %s wait already", lane.QueueMax, id), Hint: "`troupe lanes " + id + "` shows them; send the next when some have ended"}
 	case !isNew && (r.Fork != "" || r.History != nil):
-		return "", &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("the conversation %s has a history already", id), Hint: "leave fork and history out, or begin another conversation"}
+		return "", "", &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("the conversation %s has a history already", id), Hint: "leave fork and history out, or begin another conversation"}
 	}
-	return id, nil
+	return id, owner, nil
 }
 
 // resolveConversation returns the conversation that an id means, and its lane: an id of a run that belongs to another

@@ -29,7 +29,7 @@ func (c *viewer) listRuns(ctx context.Context, r client.ListRequest) (any, error
 		return nil, err
 	}
 	rows = f.olderRows(rows)
-	selected, places := f.selectRows(rows), c.cfg.Queue.allPlaces()
+	selected, places := f.selectRows(ctx, rows), c.cfg.Queue.allPlaces()
 	looks := c.viewNewest(ctx, selected, places)
 	list, size := []client.RunInfo{}, 0
 	for _, row := range selected {
@@ -58,7 +58,7 @@ func (c *viewer) listRuns(ctx context.Context, r client.ListRequest) (any, error
 const infoBytesMin = 64
 
 // selectRows returns the rows that a reply may hold, but for their states.
-func (f runFilter) selectRows(rows []rawRow) (selected []Row) {
+func (f runFilter) selectRows(ctx context.Context, rows []rawRow) (selected []Row) {
 	most := len(rows)
 	if f.r.State == "" {
 		most = min(most, replyBytes/infoBytesMin, cmp.Or(f.r.Limit, most))
@@ -67,7 +67,7 @@ func (f runFilter) selectRows(rows []rawRow) (selected []Row) {
 		if len(selected) == most {
 			break
 		}
-		if row, ok := raw.decode(); ok && !row.Removing && f.wantsStart(row.Started) {
+		if row, ok := raw.decode(); ok && !row.Removing && ownsRow(ctx, row) && f.wantsStart(row.Started) {
 			selected = append(selected, row)
 		}
 	}

@@ -64,7 +64,7 @@ func (c *Control) openLocal(r *client.RunRequest) (a client.RunAccepted, err err
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, localTimeout)
 	defer cancel()
-	reply, err := c.callRecovered(ctx, "run", handleJSON(c.runs.openRun), c.cfg.Redact(data))
+	reply, err := c.callRecovered(ctx, "run", handleJSON(c.runs.lookup, c.runs.openRun), c.cfg.Redact(data))
 	if err != nil {
 		return a, c.newRefusal("run", err)
 	}

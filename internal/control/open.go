@@ -64,7 +64,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	asked := r.Conversation
 	if r.Conversation != "" {
 		var err error
-		if r.Conversation, err = c.checkConversation(ctx, r); err != nil {
+		if r.Conversation, r.Owner, err = c.checkConversation(ctx, r); err != nil {
 			return nil, err
 		}
 	}
@@ -78,7 +78,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if r.History != nil {
 		c.purgeUploadedHistory(ctx, mailbox.At(r.RunID, string(spec.Root)).In(opened.RootPlace()))
 	}
-	err = c.addRow(ctx, client.RunInfo{RunID: r.RunID, State: client.RunLive, Title: shortTitle(r.Prompt), Model: accepted.Model, Node: c.cfg.Name,
+	err = c.addRow(ctx, client.RunInfo{RunID: r.RunID, State: client.RunLive, Title: shortTitle(r.Prompt), Model: accepted.Model, Node: c.cfg.Name, Owner: opened.Owner,
 		Started: time.Now().UTC().Format(time.RFC3339), Conversation: r.Conversation})
 	if err != nil || r.Conversation == "" {
 		return accepted, err
@@ -120,7 +120,7 @@ func (c *opener) buildOpened(ctx context.Context, r client.RunRequest, asked str
 	if err != nil {
 		return opened, accepted, explainHolder(err, r.Conversation, holder)
 	}
-	opened.Conversation, opened.InLane = r.Conversation, r.Conversation != ""
+	opened.Conversation, opened.InLane, opened.Owner = r.Conversation, r.Conversation != "", r.Owner
 	if r.Fork == "" && r.History == nil {
 		return opened, accepted, nil
 	}
@@ -193,7 +193,7 @@ func (c *opener) addRow(ctx context.Context, info client.RunInfo) error {
 	}
 	err := c.cfg.Runs.changeMissing(ctx, info.RunID, func(i *client.RunInfo) {
 		i.Title, i.Model, i.Node, i.Started = info.Title, info.Model, info.Node, info.Started
-		i.State, i.Conversation = cmp.Or(i.State, info.State), info.Conversation
+		i.State, i.Conversation, i.Owner = cmp.Or(i.State, info.State), info.Conversation, info.Owner
 	})
 	if bus.IsFull(err) { // the run works, and its node adds the row once there is room
 		c.logger().Warn("a run was not added to the index", "run", info.RunID, "error", err)

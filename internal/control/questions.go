@@ -31,7 +31,7 @@ func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
 	}
 	unfinished := make([]Row, 0, len(rows))
 	for _, row := range rows {
-		if row.State != client.RunFinished && !row.Removing {
+		if row.State != client.RunFinished && !row.Removing && ownsRow(ctx, row) {
 			unfinished = append(unfinished, row)
 		}
 	}

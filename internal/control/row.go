@@ -131,6 +131,7 @@ func (r *Runs) Record(ctx context.Context, run string, report Report, adds bool)
 			row.RunInfo = full
 		} else if report.Place > 0 && row.Title == "" && full.Title != "" { // who found the run knew only its id
 			row.Title, row.Model, row.Conversation = full.Title, cmp.Or(row.Model, full.Model), cmp.Or(row.Conversation, full.Conversation)
+			row.Owner = cmp.Or(row.Owner, full.Owner)
 			changed = true
 		}
 		if report.Result != nil {
@@ -150,7 +151,7 @@ func (r *Runs) repair(ctx context.Context, run string, s RowSummary) error {
 
 // rowOf makes the row of a run from its state.
 func rowOf(s supervisor.State, node string) client.RunInfo {
-	info := client.RunInfo{State: client.RunLive, Node: node, Title: shortTitle(s.Run.Goal), Model: s.Run.Model.Name}
+	info := client.RunInfo{State: client.RunLive, Node: node, Title: shortTitle(s.Run.Goal), Model: s.Run.Model.Name, Owner: s.Run.Owner}
 	if s.Run.InLane {
 		info.Conversation = s.Run.Conversation
 	}

@@ -87,6 +87,9 @@ func createSchedule(ctx context.Context, c *opener, r client.RunRequest, w sched
 		return nil, err
 	}
 	if s.Exists() {
+		if err := checkOwnSchedule(ctx, r.RunID, s); err != nil {
+			return nil, err
+		}
 		info := describeSchedule(r.RunID, s)
 		return client.RunAccepted{Schedule: r.RunID, Next: info.Next, Conversation: info.Conversation, Why: "the schedule exists already", Existed: true}, nil
 	}
@@ -105,7 +108,7 @@ func createSchedule(ctx context.Context, c *opener, r client.RunRequest, w sched
 	if err != nil {
 		return nil, fmt.Errorf("control: schedule: %w", err)
 	}
-	if s, err = schedulesOf(c.lookup).appendToSchedule(ctx, id, schedule.Scheduled{Request: request, Rule: rule}); err != nil {
+	if s, err = schedulesOf(c.lookup).appendToSchedule(ctx, id, schedule.Scheduled{Request: request, Rule: rule, Owner: r.Owner}); err != nil {
 		return nil, err
 	}
 	if rule.On != "" {
@@ -147,7 +150,7 @@ func (c *opener) checkScheduled(ctx context.Context, r client.RunRequest, rule s
 	asked := r.Conversation
 	if r.Conversation != "" {
 		var err error
-		if r.Conversation, err = c.checkConversation(ctx, r); err != nil {
+		if r.Conversation, r.Owner, err = c.checkConversation(ctx, r); err != nil {
 			return r, none, err
 		}
 	}
@@ -211,6 +214,9 @@ func isOutage(ctx context.Context, err error) bool {
 func (c *viewer) listSchedules(ctx context.Context, r schedule.Request) (any, error) {
 	if r.ID != "" {
 		s, err := schedulesOf(c.lookup).findSchedule(ctx, r.ID)
+		if err == nil {
+			err = checkOwnSchedule(ctx, r.ID, s)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -227,6 +233,9 @@ func (c *viewer) listSchedules(ctx context.Context, r schedule.Request) (any, er
 		s, err := schedulesOf(c.lookup).readSchedule(ctx, id)
 		if isOutage(ctx, err) {
 			return nil, err
+		}
+		if checkOwnSchedule(ctx, id, cmp.Or(s, &schedule.State{})) != nil {
+			continue
 		}
 		if err != nil {
 			list = append(list, client.ScheduleInfo{ID: id, Error: truncateText(err.Error(), errorBytesMax)})
@@ -295,6 +304,9 @@ func describeSchedule(id string, s *schedule.State) client.ScheduleInfo {
 // deleteSchedule ends a schedule.
 func (c *remover) deleteSchedule(ctx context.Context, id string) (any, error) {
 	s, err := schedulesOf(c.lookup).findSchedule(ctx, id)
+	if err == nil {
+		err = checkOwnSchedule(ctx, id, s)
+	}
 	if err != nil {
 		return nil, err
 	}

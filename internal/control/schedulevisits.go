@@ -194,8 +194,13 @@ func (c *Control) openScheduled(ctx context.Context, s *schedule.State, run, tex
 	if r == nil {
 		return &client.Error{Code: client.CodeBad, Text: "the request of the schedule does not decode"}, nil
 	}
-	r.RunID, r.Prompt, r.Outside = run, r.Prompt+text, r.Outside || text != ""
-	_, err = c.callRecovered(ctx, "schedule", func(ctx context.Context, _ []byte) (any, error) { return c.runs.openRun(ctx, *r) }, nil)
+	r.RunID, r.Prompt, r.Outside, r.Owner = run, r.Prompt+text, r.Outside || text != "", s.Owner
+	_, err = c.callRecovered(ctx, "schedule", func(ctx context.Context, _ []byte) (any, error) {
+		if err := c.runs.checkOwnRun(ctx, run, s.Owner); err != nil {
+			return nil, err
+		}
+		return c.runs.openRun(ctx, *r)
+	}, nil)
 	if err == nil || isGone(err) { // it was opened before, and deleted since
 		return nil, nil
 	}

@@ -34,8 +34,15 @@ func newAccess(cfg Config) access {
 	return a
 }
 
-// guard refuses a request from a foreign place or without the token.
-func (a access) guard(next http.Handler) http.Handler {
+// door is what a token opens.
+type door struct {
+	access
+	handler http.Handler
+}
+
+// guard refuses a request from a foreign place or without a token. Of the doors, the first is that of operators.
+func guard(doors []door) http.Handler {
+	a, next := doors[0].access, doors[0].handler
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
@@ -46,9 +53,19 @@ func (a access) guard(next http.Handler) http.Handler {
 				"ask it by its address, or start the node with --http-host NAME")
 		case !isOwnOrigin(r):
 			refuse(w, http.StatusForbidden, "pages of "+quoteShort(r.Header.Get("Origin"))+" may not ask this server", "")
-		case a.openProbes && (r.URL.Path == pathHealth || r.URL.Path == pathReady), isPagePath(r.URL.Path), r.URL.Path == pathSessions, a.hasToken(r), a.hasSession(r):
+		case a.hasToken(r), a.hasSession(r):
 			next.ServeHTTP(w, r)
 		default:
+			for _, d := range doors[1:] {
+				if d.hasToken(r) || d.hasSession(r) {
+					d.handler.ServeHTTP(w, r)
+					return
+				}
+			}
+			if a.openProbes && (r.URL.Path == pathHealth || r.URL.Path == pathReady) || isPagePath(r.URL.Path) || r.URL.Path == pathSessions {
+				next.ServeHTTP(w, r)
+				return
+			}
 			h.Set("WWW-Authenticate", `Bearer realm="troupe"`)
 			refuse(w, http.StatusUnauthorized, "the request has no token, or another one",
 				"send the header Authorization: Bearer TOKEN; the node said at its start where the token is (docs/http.md)")

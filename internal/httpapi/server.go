@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -68,8 +69,17 @@ type Config struct {
 	MCP http.Handler
 	// A2A serves the cards and the tasks of agents below /a2a/. Default: there are none.
 	A2A http.Handler
+	// Owners have tokens of their own, with which they see and change only their own runs. Token is that of operators.
+	Owners []Owner
 	// Logger receives the errors of the server. Default: discard.
 	Logger *slog.Logger
+}
+
+// Owner is a name with a token. Client, MCP and A2A are those of Config, in the name of the owner.
+type Owner struct {
+	Name, Token string
+	Client      *client.Client
+	MCP, A2A    http.Handler
 }
 
 // Agent is an agent that a run may begin with.
@@ -87,6 +97,7 @@ type Server struct {
 	server   *http.Server
 	listener net.Listener
 	closing  context.CancelFunc
+	owners   []*Server // one for each owner, behind the same listener
 }
 
 // ErrListen says that the address cannot be listened on.
@@ -126,7 +137,7 @@ func Listen(address string) (net.Listener, error) {
 
 // Serve serves requests on a listener, which the server closes, until Close.
 func Serve(l net.Listener, cfg Config) (*Server, error) {
-	if err := CheckToken(cfg.Token); err != nil {
+	if err := checkTokens(cfg); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	if cfg.Logger == nil {
@@ -141,6 +152,9 @@ func Serve(l net.Listener, cfg Config) (*Server, error) {
 	base, closing := context.WithCancel(context.Background())
 	s := &Server{cfg: cfg, access: newAccess(cfg), streams: make(chan struct{}, StreamsMax), listener: l, closing: closing}
 	s.feeds = feeds{client: cfg.Client, ctx: base, runs: map[string]*runFeed{}}
+	for _, o := range cfg.Owners {
+		s.owners = append(s.owners, newOwnerServer(base, s, o))
+	}
 	s.server = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, // ReadTimeout would end streams: see limitRequest
@@ -189,6 +203,9 @@ func (s *Server) Close() error {
 		err = s.server.Close()
 	}
 	s.feeds.ended.Wait()
+	for _, o := range s.owners {
+		o.feeds.ended.Wait()
+	}
 	if err != nil {
 		return fmt.Errorf("httpapi: close: %w", err)
 	}
@@ -197,6 +214,15 @@ func (s *Server) Close() error {
 
 // handler is the whole surface: each path below checks access first.
 func (s *Server) handler() http.Handler {
+	doors := []door{{s.access, newMux(s)}}
+	for _, o := range s.owners {
+		doors = append(doors, door{o.access, newMux(o)})
+	}
+	return guard(doors)
+}
+
+// newMux serves the paths for those who have the token of a server.
+func newMux(s *Server) http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range s.routes() {
 		mux.Handle(r.method+" "+r.path, r.handler)
@@ -204,7 +230,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /{$}", s.servePage)
 	mux.HandleFunc("GET "+pathAssets+"{name}", s.serveAsset)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { refuseUnknownPath(mux, w, r) })
-	return s.access.guard(limitRequest(mux))
+	return limitRequest(mux)
 }
 
 // route is one path of the server.
@@ -262,7 +288,7 @@ func (s *Server) routes() []route {
 		list = append(list, route{"GET", "/metrics", s.cfg.Metrics.ServeHTTP})
 	}
 	if s.cfg.MCP != nil {
-		list = append(list, route{"POST", "/mcp", s.passOn(s.cfg.MCP)})
+		list = append(list, route{"POST", "/mcp", s.passOn(requireJSON(s.cfg.MCP))})
 	}
 	if s.cfg.A2A != nil {
 		list = append(list, route{"GET", a2aserver.CardPath, s.cfg.A2A.ServeHTTP}, route{"POST", a2aserver.Path, s.passOn(s.cfg.A2A)})
@@ -292,6 +318,19 @@ func (s *Server) passOn(to http.Handler) http.HandlerFunc {
 		r.Body = io.NopCloser(bytes.NewReader(raw))
 		to.ServeHTTP(w, r)
 	}
+}
+
+// requireJSON refuses what is no JSON as the API does: the library of the protocol answers it with a bare text.
+func requireJSON(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(r.Body) // passOn has read it
+		if err != nil || !json.Valid(raw) {
+			refuse(w, http.StatusBadRequest, "the body is not a valid request: it is no JSON", "send a message of the protocol MCP: docs/mcp.md")
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(raw))
+		next.ServeHTTP(w, r)
+	})
 }
 
 // limitRequest bounds the body of a request, and the times in which it must arrive and be answered. A

@@ -140,9 +140,16 @@ func (s *Server) createSession(w http.ResponseWriter, r *http.Request) {
 		refuseBody(w, err)
 		return
 	}
-	if !s.access.hasToken(r) && !s.access.sessions.takeTicket(request.Ticket) {
+	keeper := s.access.sessions
+	taken := s.access.hasToken(r) || keeper.takeTicket(request.Ticket)
+	for _, o := range s.owners { // a page has no token that would say whose ticket it is
+		if !taken && o.access.sessions.takeTicket(request.Ticket) {
+			keeper, taken = o.access.sessions, true
+		}
+	}
+	if !taken {
 		refuse(w, http.StatusUnauthorized, "the ticket is unknown, was used, or is too old", "troupe ui prints a new address")
 		return
 	}
-	writeJSON(w, http.StatusCreated, s.access.sessions.newSession())
+	writeJSON(w, http.StatusCreated, keeper.newSession())
 }

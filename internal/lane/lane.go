@@ -57,6 +57,8 @@ type State struct {
 	// Holder is the agent, by its definition, that has the conversation by a handoff; "": it was not handed off, or a
 	// later message has named another agent.
 	Holder string
+	// Owner is the owner of all its runs; "": operators.
+	Owner string
 	// Entries is how many entries were applied.
 	Entries int
 	// Deleted is the place of the newest entry that emptied the lane; 0: there is none.
@@ -68,12 +70,15 @@ type State struct {
 // Facts of a lane's log. A fact that is not true of the lane has no effect.
 type (
 	// Enqueued adds a run to the end of the queue. Run is an opened run: its log says what it is.
+	// A run of another owner than that of the runs before it has no place in the lane.
 	Enqueued struct {
-		Run string `msgpack:"r"`
+		Run   string `msgpack:"r"`
+		Owner string `msgpack:"o,omitempty"`
 	}
 	// Adopted adds a run that began without a lane, as the active one: the conversation continues it.
 	Adopted struct {
-		Run string `msgpack:"r"`
+		Run   string `msgpack:"r"`
+		Owner string `msgpack:"o,omitempty"`
 	}
 	// Begun makes the first run of the queue the active one.
 	Begun struct {
@@ -157,10 +162,10 @@ func (s *State) Apply(e Entry) {
 	s.Entries++
 	switch f := e.Fact.(type) {
 	case Enqueued:
-		s.add(Run{ID: f.Run, Status: Waiting, QueuedMS: e.At})
+		s.addOwned(Run{ID: f.Run, Status: Waiting, QueuedMS: e.At}, f.Owner)
 	case Adopted:
 		if _, busy := s.ActiveRun(); len(s.Runs) == 0 && !busy {
-			s.add(Run{ID: f.Run, Status: Active, BegunMS: e.At})
+			s.addOwned(Run{ID: f.Run, Status: Active, BegunMS: e.At}, f.Owner)
 		}
 	case Begun:
 		s.begin(f, e.At)
@@ -177,6 +182,16 @@ func (s *State) Apply(e Entry) {
 		if s.isIdle() { //mutant:lane-deleted-while-busy
 			*s = State{Entries: s.Entries, Deleted: e.Place}
 		}
+	}
+}
+
+// addOwned adds a run, unless the lane has runs of another owner: the order of the log decides between two that began it.
+func (s *State) addOwned(r Run, owner string) {
+	if len(s.Runs) == 0 {
+		s.Owner = owner
+	}
+	if s.Owner == owner { //mutant:lane-of-two-owners
+		s.add(r)
 	}
 }
 

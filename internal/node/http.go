@@ -3,11 +3,13 @@ package node
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/a2aserver"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
@@ -24,6 +26,8 @@ type HTTPConfig struct {
 	// Token that each request must present. Default: that of the state directory, which a node with a
 	// server of its own makes; on a shared server it must be given.
 	Token string
+	// Owners have tokens of their own, by their names.
+	Owners []httpapi.Owner
 	// Hosts are accepted names of the node in addition to its addresses and localhost.
 	Hosts []string
 	// OpenProbes lets anyone ask whether the node lives and is ready.
@@ -75,9 +79,16 @@ func (n *Node) serveHTTP() error {
 	if err != nil {
 		return err
 	}
-	s, err := httpapi.Serve(l, httpapi.Config{Client: requests, Token: n.httpToken, Hosts: c.Hosts, OpenProbes: c.OpenProbes,
-		Agents: n.listAgents, Ready: n.checkReady, Metrics: n.watch.metrics, MCP: mcpserver.NewHandler(mcpserver.Config{Client: requests, Version: control.Version(), Agents: n.listToolAgents, Answers: c.MCPAnswers}),
-		A2A: a2aserver.NewHandler(a2aserver.Config{Client: requests, Version: control.Version(), Agents: func() []a2aserver.Agent { return listA2AAgents(n) }}), Logger: n.cfg.Logger})
+	owners := slices.Clone(c.Owners)
+	for i := range owners {
+		if owners[i].Client, err = client.ActAs(requests, owners[i].Name); err != nil {
+			return errors.Join(err, l.Close())
+		}
+		owners[i].MCP, owners[i].A2A = n.protocolHandlers(owners[i].Client)
+	}
+	tools, tasks := n.protocolHandlers(requests)
+	s, err := httpapi.Serve(l, httpapi.Config{Client: requests, Token: n.httpToken, Hosts: c.Hosts, OpenProbes: c.OpenProbes, Owners: owners,
+		Agents: n.listAgents, Ready: n.checkReady, Metrics: n.watch.metrics, MCP: tools, A2A: tasks, Logger: n.cfg.Logger})
 	if err != nil {
 		return err
 	}
@@ -86,6 +97,13 @@ func (n *Node) serveHTTP() error {
 		return n.embedded.AnnounceHTTP(s.URL())
 	}
 	return nil
+}
+
+// protocolHandlers serve MCP and A2A with the rights of a client.
+func (n *Node) protocolHandlers(c *client.Client) (tools, tasks http.Handler) {
+	tools = mcpserver.NewHandler(mcpserver.Config{Client: c, Version: control.Version(), Agents: n.listToolAgents, Answers: n.cfg.HTTP.MCPAnswers})
+	tasks = a2aserver.NewHandler(a2aserver.Config{Client: c, Version: control.Version(), Agents: func() []a2aserver.Agent { return listA2AAgents(n) }})
+	return tools, tasks
 }
 
 // listAgents lists the agents that a run without a directory may begin with: those of the program and of

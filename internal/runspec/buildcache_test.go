@@ -88,7 +88,7 @@ func TestEveryFieldOfARequestIsClassified(t *testing.T) {
 	t.Parallel()
 	ownTexts := []string{"RunID", "Prompt", "Conversation", "Caller", "Trace"}
 	notShared := []string{"Dir", "Agents", "MCPConfig", "Attach", "Fork", "Instead", "Layers", "History"}
-	values := []string{"Agent", "Holder", "Model", "MaxTurns", "MaxTokens", "MaxBudgetUSD", "MaxToolCalls", "MaxDepth", "MaxChildren", "MaxMessages", "MaxAgents",
+	values := []string{"Agent", "Holder", "Owner", "Model", "MaxTurns", "MaxTokens", "MaxBudgetUSD", "MaxToolCalls", "MaxDepth", "MaxChildren", "MaxMessages", "MaxAgents",
 		"TimeoutMS", "Temperature", "Effort", "Priority", "AllowedTools", "DisallowedTools", "AskTools", "PermissionMode", "Approvals", "Taint", "TaintFiles", "Outside", "QuestionTimeout", "ParkTimeout", "Unattended", "Yes", "Interactive",
 		"Constraints", "Criteria", "FailureConditions", "Policy", "Fallback", "Guardrails", "PaidLimit", "AllowUnpriced", "AllowUnbounded", "RequireTool", "JSONSchema", "UseTokens",
 		"ToolRetries", "PatienceMS", "LoopOptions", "NoAgentsMD", "Resume", "AgentLimits", "MaxBacklog", "BacklogLease",

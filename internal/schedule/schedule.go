@@ -58,6 +58,7 @@ type State struct {
 	// Request is the request of each run, as JSON; empty: the schedule does not exist.
 	Request []byte `msgpack:"q,omitempty"`
 	Rule    Rule   `msgpack:"u"`
+	Owner   string `msgpack:"ow,omitempty"` // of its runs
 	// CreatedMS is when it was created. Times are Unix milliseconds.
 	CreatedMS int64 `msgpack:"c,omitempty"`
 	// LastMS is the newest due time that was decided about.
@@ -100,6 +101,7 @@ type (
 	Scheduled struct {
 		Request []byte `msgpack:"q"`
 		Rule    Rule   `msgpack:"u"`
+		Owner   string `msgpack:"ow,omitempty"`
 	}
 	// Due decides about all due times after AfterMS up to DueMS: DueMS gets a run, unless Why says why it gets none.
 	// Missed counts the others. If another entry has decided about one of them, it has no effect.
@@ -190,7 +192,7 @@ func (s *State) Apply(e Entry) {
 	switch f := e.Fact.(type) {
 	case Scheduled:
 		if !s.exists() {
-			s.Request, s.Rule, s.CreatedMS, s.LastMS, s.Deleted = f.Request, f.Rule, e.At, f.Rule.StartMS-1, 0
+			s.Request, s.Rule, s.Owner, s.CreatedMS, s.LastMS, s.Deleted = f.Request, f.Rule, f.Owner, e.At, f.Rule.StartMS-1, 0
 		}
 	case Due:
 		if s.exists() && s.Pending == 0 && f.AfterMS == s.LastMS && f.DueMS > s.LastMS && f.DueMS <= e.At {

@@ -42,6 +42,7 @@ const (
 	laneSteps   = 160
 	laneEndMax  = 4000
 	laneRunsMax = 7
+	foreignRun  = "foreign" // of another owner than the others
 	laneWorkers = 3
 )
 
@@ -106,6 +107,8 @@ func (s *laneSim) disturb() {
 			s.append(lane.Enqueued{Run: r.id}) // the client repeats its request
 		} else if s.percent(20) {
 			s.append(lane.Deleted{})
+		} else if len(s.fold(len(s.entries)).Runs) > 0 {
+			s.append(lane.Enqueued{Run: foreignRun, Owner: "other"}) // two owners began the conversation at the same moment
 		}
 	}
 }
@@ -221,6 +224,9 @@ func (s *laneSim) checkEntries() error {
 	s.folded = len(s.entries)
 	active := 0
 	for i, r := range s.whole.Runs {
+		if r.ID == foreignRun {
+			return fmt.Errorf("a run of another owner is in the lane")
+		}
 		if slices.ContainsFunc(s.whole.Runs[:i], func(x lane.Run) bool { return x.ID == r.ID }) {
 			return fmt.Errorf("%s is in its lane twice", r.ID)
 		}

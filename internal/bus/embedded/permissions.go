@@ -123,7 +123,7 @@ func (e *Server) rolePermissions(role bus.Role) *server.Permissions {
 		ask()
 		// Deletion is irreversible, so it requires the user's own credential. The node itself refuses their new schedules,
 		// because the verb is that of runs.
-		publish.Deny = append(publish.Deny, subjects.CommandPrefix()+".delete", subjects.CommandPrefix()+".prune")
+		publish.Deny = append(publish.Deny, subjects.CommandPrefix()+".delete", subjects.CommandPrefix()+".prune", names.OwnedCommands(subjects))
 	}
 	return &server.Permissions{Publish: &publish, Subscribe: &subscribe}
 }

@@ -38,6 +38,7 @@ const (
 	eventToken         = "evt"
 	contentToken       = "content"
 	commandToken       = "cmd"
+	ownerToken         = "as"
 	triggerToken       = "trigger"
 	triggerTokensMax   = 4
 	answerToken        = "answer"
@@ -80,14 +81,42 @@ func checkTokens(names ...string) error {
 
 // Names builds and reads every subject, stream and bucket name of one
 // installation. The zero value has the default prefix.
-type Names struct{ prefix string }
+type Names struct{ prefix, owner string }
 
 // NewNames makes names with a prefix; an empty one is DefaultPrefix.
 func NewNames(prefix string) (Names, error) {
 	if prefix == "" {
 		return Names{}, nil
 	}
-	return Names{prefix}, CheckToken(prefix)
+	return Names{prefix: prefix}, CheckToken(prefix)
+}
+
+// As returns names whose commands are those of an owner: the server lets a client publish only those of its own name.
+func (n Names) As(owner string) (Names, error) {
+	if owner == "" {
+		return n, nil
+	}
+	n.owner = owner
+	if owner == ownNode {
+		return n, fmt.Errorf("owner %q: %w: the name is reserved for nodes", owner, ErrToken)
+	}
+	return n, CheckToken(owner)
+}
+
+// ownNode is no name of an owner: the inbox of that name is that of nodes.
+const ownNode = "node"
+
+// Owner is the owner whose commands n names; "": an operator's.
+func (n Names) Owner() string { return n.owner }
+
+// ParseOwner returns the owner that the subject of a command names; "": none, it is an operator's.
+func (n Names) ParseOwner(subject string) string {
+	rest, ok := strings.CutPrefix(subject, n.CommandPrefix()+"."+ownerToken+".")
+	if !ok {
+		return ""
+	}
+	owner, _, _ := strings.Cut(rest, ".")
+	return owner
 }
 
 // Prefix is the first token of all subjects.
@@ -206,8 +235,19 @@ func (n Names) CommandSubject(verb string) (string, error) {
 	if err := CheckToken(verb); err != nil {
 		return "", fmt.Errorf("verb %q: %w", verb, err)
 	}
-	return n.Prefix() + "." + commandToken + "." + verb, nil
+	if n.owner != "" {
+		return n.CommandPrefix() + "." + ownerToken + "." + n.owner + "." + verb, nil
+	}
+	return n.CommandPrefix() + "." + verb, nil
 }
+
+// OwnersSubject matches a command of all owners: of a verb, or of a verb for a machine.
+func (n Names) OwnersSubject(command string) string {
+	return n.CommandPrefix() + "." + ownerToken + ".*" + strings.TrimPrefix(command, n.CommandPrefix())
+}
+
+// OwnedCommands matches the commands of all owners.
+func OwnedCommands(n Names) string { return n.CommandPrefix() + "." + ownerToken + ".>" }
 
 // CommandPrefix is the common prefix of the endpoints of the control service.
 func (n Names) CommandPrefix() string { return n.Prefix() + "." + commandToken }

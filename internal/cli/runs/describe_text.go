@@ -87,7 +87,7 @@ func addOpening(p *console.Page, d description) {
 	if d.Result != nil {
 		conversation = d.Result.Conversation
 	}
-	p.AddPairs([2]string{"run", d.RunID}, [2]string{"state", describedState(d)}, [2]string{"goal", o.Goal}, [2]string{"caller", o.Caller}, [2]string{"priority", o.Priority}, [2]string{"conversation", conversation}, [2]string{"trace", o.TraceID},
+	p.AddPairs([2]string{"run", d.RunID}, [2]string{"state", describedState(d)}, [2]string{"goal", o.Goal}, [2]string{"owner", d.Owner}, [2]string{"caller", o.Caller}, [2]string{"priority", o.Priority}, [2]string{"conversation", conversation}, [2]string{"trace", o.TraceID},
 		[2]string{"constraints", strings.Join(o.Constraints, "\n")}, [2]string{"criteria", strings.Join(o.Criteria, "\n")}, [2]string{"fails if", strings.Join(o.FailIf, "\n")},
 		[2]string{"directory", o.Workspace}, [2]string{"may write", strings.Join(o.Writable, ", ")},
 		[2]string{"model", m}, [2]string{"price", priceText(o.Model.Price)}, [2]string{"billing", o.Model.Bound}, [2]string{"window", windowText(o.Model.Window)},

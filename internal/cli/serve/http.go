@@ -22,12 +22,15 @@ const (
 	tokenVariable = "TROUPE_HTTP_TOKEN"
 	// tokenFileMax is the most bytes of --http-token-file that are read.
 	tokenFileMax = 4 << 10
+	// ownersFileMax is the most bytes of --http-owners-file that are read.
+	ownersFileMax = 1 << 20
 )
 
 // httpFlags are the flags about the HTTP server.
 type httpFlags struct {
 	address    string
 	tokenFile  string
+	ownersFile string
 	hosts      []string
 	openProbes bool
 	mcpAnswers bool
@@ -36,6 +39,7 @@ type httpFlags struct {
 func (h *httpFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&h.address, "http", "", "HOST:PORT of the HTTP API, or off (default "+httpapi.DefaultAddress+" or else a free port; off on the server of -s)")
 	f.StringVar(&h.tokenFile, "http-token-file", "", "file with the token that every HTTP request must present (or "+tokenVariable+"; default: "+statedir.HTTPTokenName+" in the state directory)")
+	f.StringVar(&h.ownersFile, "http-owners-file", "", "file with a line NAME TOKEN for each owner who may see and change only runs of their own; --http-token-file is the operator's")
 	f.StringSliceVar(&h.hosts, "http-host", nil, "additional host name for the HTTP API; may be repeated")
 	f.BoolVar(&h.openProbes, "http-open-probes", false, "serve /healthz and /readyz without a token")
 	f.BoolVar(&h.mcpAnswers, "mcp-answers", false,
@@ -44,10 +48,10 @@ func (h *httpFlags) addFlags(f *pflag.FlagSet) {
 
 // config returns how the node serves HTTP; nil: it does not. shared: the server is one that nodes share.
 func (h *httpFlags) config(shared bool) (*node.HTTPConfig, error) {
-	given := h.tokenFile != "" || len(h.hosts) > 0 || h.openProbes || h.mcpAnswers
+	given := h.tokenFile != "" || h.ownersFile != "" || len(h.hosts) > 0 || h.openProbes || h.mcpAnswers
 	if h.address == httpOff || h.address == "" && shared {
 		if given {
-			return nil, fmt.Errorf("%w: --http-token-file, --http-host, --http-open-probes and --mcp-answers need --http HOST:PORT", errConfiguration)
+			return nil, fmt.Errorf("%w: --http-token-file, --http-owners-file, --http-host, --http-open-probes and --mcp-answers need --http HOST:PORT", errConfiguration)
 		}
 		return nil, nil
 	}
@@ -67,6 +71,9 @@ func (h *httpFlags) config(shared bool) (*node.HTTPConfig, error) {
 			return nil, fmt.Errorf("%w: --http-token-file: %s is empty", errConfiguration, h.tokenFile)
 		}
 	}
+	if err := h.readOwners(c); err != nil {
+		return nil, err
+	}
 	if c.Token == "" && shared {
 		return nil, fmt.Errorf("%w: %w", errConfiguration, node.ErrHTTPToken)
 	}
@@ -76,6 +83,21 @@ func (h *httpFlags) config(shared bool) (*node.HTTPConfig, error) {
 		}
 	}
 	return c, nil
+}
+
+// readOwners reads the tokens of owners.
+func (h *httpFlags) readOwners(c *node.HTTPConfig) error {
+	if h.ownersFile == "" {
+		return nil
+	}
+	raw, err := safefile.Read(h.ownersFile, ownersFileMax)
+	if err == nil {
+		c.Owners, err = httpapi.ParseOwners(string(raw))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: --http-owners-file: %w", errConfiguration, err)
+	}
+	return nil
 }
 
 // hint is a command line that asks the HTTP server at url. It names where the token is, not the token.

@@ -30,6 +30,7 @@ func (c *ConnFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.User, "user", "", "user name, or token without --password (NATS_USER)")
 	f.StringVar(&c.Password, "password", "", "password (NATS_PASSWORD)")
 	f.StringVar(&c.Token, "token", "", "token (NATS_TOKEN)")
+	f.StringVar(&c.As, "as", "", "name of the owner that you are on a shared server whose operator gives owners names (TROUPE_AS)")
 	f.StringVar(&c.TLSCert, "tlscert", "", "TLS certificate (NATS_CERT)")
 	f.StringVar(&c.TLSKey, "tlskey", "", "TLS private key (NATS_KEY)")
 	f.StringVar(&c.TLSCA, "tlsca", "", "TLS certificate authority (NATS_CA)")
@@ -38,5 +39,5 @@ func (c *ConnFlags) AddFlags(f *pflag.FlagSet) {
 // Environment returns the given options as environment variables for a child process.
 func (c *ConnFlags) Environment() []string {
 	return []string{"NATS_URL=" + c.Servers, "NATS_CONTEXT=" + c.Context, "NATS_CREDS=" + c.Creds, "NATS_NKEY=" + c.NKey, "NATS_USER=" + c.User,
-		"NATS_PASSWORD=" + c.Password, "NATS_TOKEN=" + c.Token, "NATS_CERT=" + c.TLSCert, "NATS_KEY=" + c.TLSKey, "NATS_CA=" + c.TLSCA}
+		"NATS_PASSWORD=" + c.Password, "TROUPE_AS=" + c.As, "NATS_TOKEN=" + c.Token, "NATS_CERT=" + c.TLSCert, "NATS_KEY=" + c.TLSKey, "NATS_CA=" + c.TLSCA}
 }

@@ -13,7 +13,7 @@ func (o *Opener) hintFlags() string {
 	var b strings.Builder
 	given := o.Conn.Given
 	for _, f := range []struct{ name, value string }{{"store-dir", o.StateDir}, {"server", given.Servers}, {"context", given.Context}, {"creds", given.Creds},
-		{"nkey", given.NKey}, {"user", given.User}, {"tlscert", given.TLSCert}, {"tlskey", given.TLSKey}, {"tlsca", given.TLSCA}} {
+		{"nkey", given.NKey}, {"as", given.As}, {"user", given.User}, {"tlscert", given.TLSCert}, {"tlskey", given.TLSKey}, {"tlsca", given.TLSCA}} {
 		switch {
 		case f.value == "", f.name == "user" && given.Password == "", f.name == "server" && strings.Contains(f.value, "@"):
 			continue // a user without a password is a token, and the address of a server may hold a password

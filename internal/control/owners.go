@@ -1,0 +1,188 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/lane"
+	"github.com/troupe-run/troupe/internal/schedule"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// The owner of a request is the name in its subject, troupe.cmd.as.NAME.VERB: the permissions of the NATS server say who may
+// publish there, so the name is verified. A request without one comes from an operator, who may do everything. The owner of
+// a run is in its first entry and never changes.
+
+// ownerKey is the key of the owner that the subject of a request names.
+type ownerKey struct{}
+
+// requestOwner returns the owner who sent a request; "": an operator.
+func requestOwner(ctx context.Context) string {
+	owner, _ := ctx.Value(ownerKey{}).(string) // requests of this node itself have none
+	return owner
+}
+
+// withOwner is the context of a request on a subject. An owner gets answers only in the inbox of that name, which others
+// cannot read, or through a node, which asks in the name of a client of its HTTP server.
+func (c *Control) withOwner(ctx context.Context, subject, reply string) (context.Context, error) {
+	owner := c.cfg.Names.ParseOwner(subject)
+	if owner == "" {
+		return ctx, nil
+	}
+	own := strings.HasPrefix(reply, bus.OwnerInbox(owner)+".") || strings.HasPrefix(reply, bus.NodeClientInbox+".")
+	if alone := c.cfg.Cluster == nil && strings.HasPrefix(reply, bus.InboxPrefix(bus.RoleClient)+"."); !own && !alone {
+		return ctx, &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("the requests of %s want their replies below %s", owner, bus.OwnerInbox(owner)),
+			Hint: "connect with --as " + owner + ", or set the inbox prefix"}
+	}
+	return context.WithValue(ctx, ownerKey{}, owner), nil
+}
+
+// errOperators refuses a verb that concerns the runs of all owners.
+var errOperators = &client.Error{Code: client.CodeForbidden, Text: "only an operator may do this: it concerns the runs of all owners",
+	Hint: "use a credential that may publish to troupe.cmd.>, without --as"}
+
+func notOwner(what, id, owner string) error {
+	return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("the %s %.80q does not belong to %s", what, id, owner),
+		Hint: "its owner can do this, or an operator: a credential that may publish to troupe.cmd.>, without --as"}
+}
+
+// checkOwner refuses a request about what belongs to somebody else, and writes the verified name of the owner into it.
+// Requests that are not named here are refused to owners.
+func (c *lookup) checkOwner(ctx context.Context, request any) error {
+	owner := requestOwner(ctx)
+	if owner == "" {
+		return nil
+	}
+	run := ""
+	switch r := request.(type) {
+	case *struct{}, *NodesRequest, *client.ListRequest, *client.ConversationsRequest, *client.LaneRequest, *schedule.Request:
+		return nil // the handler looks whose it is
+	case *client.RunRequest:
+		r.Owner = owner
+		return c.checkOwnSources(ctx, *r)
+	case *client.DeleteRequest:
+		if run = r.RunID; run == "" {
+			return nil // a conversation or a schedule, and the handler looks whose it is
+		}
+	case *client.GetRequest:
+		run = r.RunID
+	case *client.CancelRequest:
+		run = r.RunID
+	case *client.SteerRequest:
+		run = r.RunID
+	case *client.AnswerRequest:
+		run, r.By = r.RunID, owner
+	case *client.PolicyRequest:
+		run, r.By = r.RunID, owner
+	case *client.BudgetRequest:
+		run, r.By = r.RunID, owner
+	case *client.ContextRequest:
+		run, r.By = r.RunID, owner
+	case *client.BacklogRequest:
+		run, r.By = r.RunID, owner
+	case *client.EventsRequest:
+		run = r.RunID
+	case *client.TranscriptRequest:
+		run = r.RunID
+	case *client.ExportRequest:
+		run = r.RunID
+	case *client.RecallRequest:
+		run = r.RunID
+	case *client.AttachRequest:
+		run = r.RunID
+	case *client.LogsRequest:
+		run = r.RunID
+	case *client.BlobRequest:
+		run = r.RunID
+	default:
+		return errOperators
+	}
+	return c.checkOwnRun(ctx, run, owner)
+}
+
+// checkOwnSources checks the runs that a new run would continue, or begin from.
+func (c *lookup) checkOwnSources(ctx context.Context, r client.RunRequest) error {
+	if times := requestedTimes(r); !times.IsEmpty() { // the id is that of a schedule, which createSchedule checks
+		if on := r.On; on != "" && on != r.Owner && !strings.HasPrefix(on, r.Owner+".") {
+			return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("the trigger %.80q is not one of %s", on, r.Owner), Hint: "its name is " + r.Owner + ", or begins with it and a dot"}
+		}
+	} else if err := c.checkOwnRun(ctx, r.RunID, r.Owner); err != nil {
+		return err
+	}
+	if r.Fork == "" {
+		return nil
+	}
+	from, _, _ := strings.Cut(r.Fork, "@")
+	return c.checkOwnRun(ctx, from, r.Owner)
+}
+
+// checkOwnRun refuses a run of somebody else. The verb itself explains a run that does not exist.
+func (c *lookup) checkOwnRun(ctx context.Context, run, owner string) error {
+	has, exists, err := c.ownerOf(ctx, run)
+	if err != nil || !exists || has == owner {
+		return err
+	}
+	return notOwner("run", run, owner)
+}
+
+// ownerOf returns the owner of a run, from the first entry of its log: the row is a hint. exists is false for a run without
+// a log and without a row.
+func (c *lookup) ownerOf(ctx context.Context, run string) (owner string, exists bool, err error) {
+	row, listed, err := c.cfg.Runs.getRow(ctx, run)
+	if err != nil || !listed && checkRunID(run) != nil {
+		return "", false, err
+	}
+	at := mailbox.At(run, mailbox.Super)
+	found := false
+	err = c.cfg.Post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
+		if e, err := mailbox.Decode(m.Data); err == nil && len(e.Items) > 0 {
+			var o supervisor.Opened
+			found = e.Items[0].Kind == o.Kind() && mailbox.Unmarshal(e.Items[0].Body, &o) == nil
+			owner = o.Owner
+		}
+		return errEnough
+	})
+	switch {
+	case err != nil && !errors.Is(err, errEnough):
+		return "", false, fmt.Errorf("control: read %s: %w", at, err)
+	case !found:
+		return row.Owner, listed, nil
+	}
+	return owner, true, nil
+}
+
+// laneOwner returns the owner of a conversation, which may be a run that began without a lane.
+func (c *lookup) laneOwner(ctx context.Context, conversation string, s *lane.State) (owner string, err error) {
+	if len(s.Runs) > 0 {
+		return s.Owner, nil
+	}
+	owner, _, err = c.ownerOf(ctx, conversation)
+	return owner, err
+}
+
+// checkOwnLane refuses the conversation of somebody else.
+func checkOwnLane(ctx context.Context, conversation string, s *lane.State) error {
+	if owner := requestOwner(ctx); owner != "" && s.Owner != owner {
+		return notOwner("conversation", conversation, owner)
+	}
+	return nil
+}
+
+// checkOwnSchedule refuses the schedule of somebody else.
+func checkOwnSchedule(ctx context.Context, id string, s *schedule.State) error {
+	if owner := requestOwner(ctx); owner != "" && s.Owner != owner {
+		return notOwner("schedule", id, owner)
+	}
+	return nil
+}
+
+// ownsRow reports whether the owner who sent a request may see a row.
+func ownsRow(ctx context.Context, row Row) bool {
+	owner := requestOwner(ctx)
+	return owner == "" || row.Owner == owner
+}
