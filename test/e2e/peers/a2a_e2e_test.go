@@ -25,28 +25,43 @@ import (
 	"github.com/troupe-run/troupe/test/npm"
 )
 
-//go:embed a2a/package.json a2a/package-lock.json
-var a2aFiles embed.FS
+//go:embed a2a/package.json a2a/package-lock.json bus/package.json bus/package-lock.json
+var scriptFiles embed.FS
 
-// placeScript installs the SDK of A2A and returns a program with one of the scripts of the folder a2a.
-func placeScript(t *testing.T, script string, args ...string) *exec.Cmd {
+// placeScript installs the packages of a folder (a2a or bus) and returns a program with one of its scripts.
+func placeScript(t *testing.T, folder, script string, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	sub, err := fs.Sub(a2aFiles, "a2a")
+	sub, err := fs.Sub(scriptFiles, folder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	modules, err := npm.Install(ctx, "a2a", sub)
+	modules, err := npm.Install(ctx, folder, sub)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join("a2a", script))
+	text, err := os.ReadFile(filepath.Join(folder, script))
 	dir := t.TempDir()
 	if err = errors.Join(err, os.Symlink(modules, filepath.Join(dir, "node_modules"))); err != nil {
 		t.Fatal(err)
 	}
 	return exec.Command("node", append([]string{writeFile(t, filepath.Join(dir, script), string(text))}, args...)...)
+}
+
+// outputOf runs a script and returns the object that it prints.
+func outputOf(t *testing.T, cmd *exec.Cmd) (got map[string]any) {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	raw, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v %s", err, stderr.Bytes())
+	}
+	if err := json.Unmarshal(raw, &got); err != nil {
+		t.Fatalf("%v %s", err, raw)
+	}
+	return got
 }
 
 // The client of the official SDK for npm sends, streams, gets and cancels tasks of a node.
@@ -65,17 +80,8 @@ func TestNpmClientOfA2A(t *testing.T) {
 		})
 		return h.HTTPURL() + "/a2a/assistant"
 	}
-	cmd := placeScript(t, "client.mjs", start("agents:\n  assistant: [{text: \"It is safe, {{user}}.\"}]\n"), token, start("agents:\n  assistant: [{text: never, delay: 1h}]\n"))
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	raw, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v %s", err, stderr.Bytes())
-	}
-	var got map[string]any
-	if err := json.Unmarshal(raw, &got); err != nil {
-		t.Fatalf("%v %s", err, raw)
-	}
+	cmd := placeScript(t, "a2a", "client.mjs", start("agents:\n  assistant: [{text: \"It is safe, {{user}}.\"}]\n"), token, start("agents:\n  assistant: [{text: never, delay: 1h}]\n"))
+	got := outputOf(t, cmd)
 	want := map[string]any{"card": "assistant", "sent": []any{"TASK_STATE_COMPLETED", "It is safe, A."}, "got": "TASK_STATE_COMPLETED",
 		"streamed": []any{"TASK_STATE_COMPLETED", "It is safe, B."}, "canceled": "TASK_STATE_CANCELED", "ended": "TASK_STATE_CANCELED", "unknown": "TaskNotFoundError"}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -85,7 +91,7 @@ func TestNpmClientOfA2A(t *testing.T) {
 
 // An agent in the official SDK for npm is called, says how it fails, and is canceled.
 func TestNpmServerOfA2A(t *testing.T) {
-	cmd := placeScript(t, "server.mjs")
+	cmd := placeScript(t, "a2a", "server.mjs")
 	stdout, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
