@@ -208,11 +208,12 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform
 	}()
 }
 
-// taskTools returns the tools of the task. A change of the agent's tools makes a new set; a call
-// that is under way keeps its own.
+// taskTools returns the tools of the task. A change of the agent's tools or permissions makes a
+// new set; a call that is under way keeps its own.
 func (s *shell) taskTools(t spec.Task) (*tool.Set, error) {
 	was := &s.work.toolsOf
-	if s.work.tools != nil && slices.Equal(was.Tools, t.Tools) && slices.Equal(was.Commands, t.Commands) && slices.Equal(was.Servers, t.Servers) {
+	sameFiles := len(was.Permissions) == len(t.Permissions) // a narrowing adds one, whose rules may hide files
+	if s.work.tools != nil && sameFiles && slices.Equal(was.Tools, t.Tools) && slices.Equal(was.Commands, t.Commands) && slices.Equal(was.Servers, t.Servers) {
 		return s.work.tools, nil
 	}
 	set, err := s.cfg.Tools(t)

@@ -201,7 +201,7 @@ var facts = map[string]func(func(any) error) (Fact, error){
 	"submitted": decodeAs[Submitted], "granted": decodeAs[Granted], "allowance_recalled": decodeAs[AllowanceRecalled], "denied": decodeAs[Denied], "budget_frozen": decodeAs[BudgetFrozen], "replied": decodeAs[Replied],
 	"failed": decodeAs[Failed], "started": decodeAs[Started], "returned": decodeAs[Returned], "stop_allowed": decodeAs[StopAllowed],
 	"stop_vetoed": decodeAs[StopVetoed], "canceled": decodeAs[Canceled], "steered": decodeAs[Steered], "messaged": decodeAs[Messaged], "answered": decodeAs[Answered],
-	"recalled": decodeAs[Recalled], "rule_allowed": decodeAs[RuleAllowed], "hooked": decodeAs[Hooked], "barred": decodeAs[Barred], "status_asked": decodeAs[StatusAsked], "time_limit_set": decodeAs[TimeLimitSet], "admitted": decodeAs[Admitted], "woke": decodeAs[Woke], "vouched": decodeAs[LogVerified], "resumed": decodeAs[Resumed], "forked": decodeAs[Forked], "model_set": decodeAs[ModelSet], "context_set": decodeAs[ContextSet], "released": decodeAs[Released], "checkpoint": decodeAs[Checkpoint], "closed": decodeAs[Closed],
+	"recalled": decodeAs[Recalled], "rule_allowed": decodeAs[RuleAllowed], "permissions_narrowed": decodeAs[PermissionsNarrowed], "hooked": decodeAs[Hooked], "barred": decodeAs[Barred], "status_asked": decodeAs[StatusAsked], "time_limit_set": decodeAs[TimeLimitSet], "admitted": decodeAs[Admitted], "woke": decodeAs[Woke], "vouched": decodeAs[LogVerified], "resumed": decodeAs[Resumed], "forked": decodeAs[Forked], "model_set": decodeAs[ModelSet], "context_set": decodeAs[ContextSet], "released": decodeAs[Released], "checkpoint": decodeAs[Checkpoint], "closed": decodeAs[Closed],
 }
 
 // Effect is something to do. Effects are imperatives and plain data.

@@ -15,7 +15,7 @@ import (
 // of a side effect: a call that the hooks reject leaves no Started.
 func enterCall(s State, i int) (State, Effect) {
 	c := s.Calls[i]
-	if c.isApprovedOn(s.Node) {
+	if c.isApprovedOn(s.Node) && !wasNarrowedSince(s, c) { //mutant:call-begins-by-earlier-rights
 		return beginCall(s, i)
 	}
 	if s, c = applyPermissions(s, c); c.Stage == Ended {
@@ -24,7 +24,7 @@ func enterCall(s State, i int) (State, Effect) {
 	if len(s.hooks.atCall(spec.HookPreTool, Call{ToolCall: c.ToolCall, Gate: callGate{Permit: c.Gate.Permit}})) == 0 { //mutant:gate-not-waited-for
 		return beginCall(s.withCall(i, c), i)
 	}
-	if c.Gate.Passed { // on another node
+	if c.Gate.Passed { // on another node, or with more rights
 		c.Gate.Passed, c.Gate.Again, c.Gate.Rewriter, c.Gate.Rewrites = false, c.Gate.Again+1, 0, 0
 	}
 	c.Stage, c.Gate.Point = Gated, spec.HookPreTool

@@ -54,6 +54,7 @@ type permit struct {
 	Asked       bool   // a person has to approve the call
 	Digest      string // of the call that a person has approved
 	Tainted     bool   // it sends data out, and the agent has read text from outside
+	Rights      int    // how many permissions the agent had when they decided: a narrowing adds one
 }
 
 // decidePermission decides about a call with its current arguments.
@@ -79,7 +80,7 @@ func deniedOnly(s State, c Call) permission.Verdict {
 // applyPermissions applies the permissions to a call: it may run, ends as denied, or asks.
 func applyPermissions(s State, c Call) (State, Call) {
 	v := s.decidePermission(c)
-	c.Gate.Permit = permit{Tainted: v.Tainted}
+	c.Gate.Permit = permit{Tainted: v.Tainted, Rights: len(s.Task.Permissions)}
 	switch v.Decision {
 	case permission.Allow:
 		c.Gate.Permit.MayWriteAny = v.MayWriteAny

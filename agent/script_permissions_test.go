@@ -77,3 +77,10 @@ func answeredFact(t *testing.T, d *datadriven.TestData, s agent.State) agent.Ans
 	}
 	return f
 }
+
+// parseNarrowing reads a narrowing, in the lines of parsePermissions.
+func parseNarrowing(t *testing.T, d *datadriven.TestData) spec.Narrowing {
+	t.Helper()
+	p := parsePermissions(t, d)[0]
+	return spec.Narrowing{Mode: p.Mode, Ask: p.Ask, Deny: p.Deny}
+}

@@ -356,7 +356,7 @@ func restDue(t *testing.T, d *datadriven.TestData) int64 {
 func fromSupervisor(f agent.Fact) bool {
 	switch f.(type) {
 	case agent.Submitted, agent.Recalled, agent.Granted, agent.Denied, agent.AllowanceRecalled, agent.StopAllowed, agent.StopVetoed, agent.Messaged,
-		agent.StatusAsked, agent.TimeLimitSet, agent.LogVerified, agent.RuleAllowed:
+		agent.StatusAsked, agent.TimeLimitSet, agent.LogVerified, agent.RuleAllowed, agent.PermissionsNarrowed:
 		return true
 	}
 	return false
@@ -387,6 +387,8 @@ func parseControl(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.F
 		return answeredFact(t, d, p.state)
 	case "rule-allowed":
 		return agent.RuleAllowed{Rule: spec.PermissionRule{Text: d.Input, From: "answer to another agent", Approvals: argumentNumber(t, d, "approvals", 0)}}
+	case "permissions-narrowed":
+		return agent.PermissionsNarrowed{Rights: parseNarrowing(t, d), By: "ann"}
 	case "barred":
 		f := agent.Barred{Reservation: argumentNumber(t, d, "reservation", p.state.Reservation), Why: d.Input}
 		if after := argumentValue(t, d, "after"); after != "" {

@@ -80,6 +80,8 @@ func stepFact(s State, in Input) (State, []Effect) {
 		return handleAnswered(s, f)
 	case RuleAllowed:
 		return handleRuleAllowed(s, f)
+	case PermissionsNarrowed:
+		return handlePermissionsNarrowed(s, f, in.FromSupervisor)
 	case Barred:
 		return handleBarred(s, f)
 	case Admitted:

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/datadriven"
+
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -50,7 +52,11 @@ func parsePermit(t *testing.T, o *supervisor.Opened, line string) {
 func printPermissions(t spec.Task) string {
 	var b strings.Builder
 	for _, p := range t.Permissions {
-		fmt.Fprintf(&b, " permissions={%s", p.Mode)
+		name := "permissions"
+		if p.Narrows {
+			name = "narrowing"
+		}
+		fmt.Fprintf(&b, " %s={%s", name, p.Mode)
 		for i, list := range [][]spec.PermissionRule{p.Allow, p.Ask, p.Deny} {
 			for _, r := range list {
 				fmt.Fprintf(&b, " %s %s", []string{"allow", "ask", "deny"}[i], r.Text)
@@ -62,4 +68,25 @@ func printPermissions(t spec.Task) string {
 		b.WriteString(" granted=" + r.Text)
 	}
 	return b.String()
+}
+
+// parseNarrowing is `narrow of=root-1-0 by=ann` with a line `mode MODE`, `ask RULE` or `deny RULE` each.
+func parseNarrowing(t *testing.T, d *datadriven.TestData) supervisor.PermissionsSet {
+	t.Helper()
+	f := supervisor.PermissionsSet{Agent: spec.ID(argValue(t, d, "of")), By: argValue(t, d, "by")}
+	for line := range strings.Lines(d.Input) {
+		word, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+		rule := spec.PermissionRule{Text: text, From: "set by " + f.By}
+		switch word {
+		case "mode":
+			f.Rights.Mode = spec.PermissionMode(text)
+		case "ask":
+			f.Rights.Ask = append(f.Rights.Ask, rule)
+		case "deny":
+			f.Rights.Deny = append(f.Rights.Deny, rule)
+		default:
+			t.Fatalf("%s: %q is not a line of a narrowing", d.Pos, line)
+		}
+	}
+	return f
 }

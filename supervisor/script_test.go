@@ -179,6 +179,8 @@ func printTold(f agent.Fact) string {
 		return printContext(f)
 	case agent.RuleAllowed:
 		return "rule-allowed " + f.Rule.Text
+	case agent.PermissionsNarrowed:
+		return "permissions-narrowed" + printPermissions(spec.Task{Permissions: []spec.Permissions{f.Rights.Permissions()}})
 	case agent.Canceled:
 		return strings.TrimSpace(fmt.Sprintf("canceled now=%t %s %s", f.Now, f.As, f.Why))
 	}
@@ -391,6 +393,8 @@ func parseCommand(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 			f.Frozen = &frozen
 		}
 		return f
+	case "narrow":
+		return parseNarrowing(t, d)
 	case "context":
 		return parseContext(t, d)
 	case "lane-started":

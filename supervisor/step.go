@@ -71,6 +71,8 @@ func Decode(kind string, body func(into any) error) (f Fact, ok bool, err error)
 		f, err = decodeAs[LimitSet](body)
 	case SubtreeLimitSet{}.Kind():
 		f, err = decodeAs[SubtreeLimitSet](body)
+	case PermissionsSet{}.Kind():
+		f, err = decodeAs[PermissionsSet](body)
 	case ContextSet{}.Kind():
 		f, err = decodeAs[ContextSet](body)
 	case BacklogSet{}.Kind():
@@ -211,6 +213,8 @@ func stepOther(s State, fact Fact) (State, []Effect) {
 		return applyLimits(s, f)
 	case SubtreeLimitSet:
 		return applySubtreeLimit(s, f)
+	case PermissionsSet:
+		return narrowPermissions(s, f)
 	case agent.ModelSet:
 		return applyModel(s, f), nil
 	case ContextSet:

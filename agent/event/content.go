@@ -102,6 +102,9 @@ func hookWithoutContent(data any) any {
 	case ScheduleMissed:
 		d.Detail = ""
 		return d
+	case PermissionsChanged:
+		d.Ask, d.Deny = nil, nil
+		return d
 	case ToolDecided:
 		d.Why, d.Args, d.Rule, d.Digest = "", "", "", ""
 		return d

@@ -108,18 +108,19 @@ const (
 
 // Kinds of events about a run and its budget.
 const (
-	KindBudgetChanged   Kind = "budget.changed"
-	KindBudgetDenied    Kind = "budget.denied"
-	KindBudgetExhausted Kind = "budget.exhausted"
-	KindBudgetOverrun   Kind = "budget.overrun"
-	KindBudgetReserved  Kind = "budget.reserved"
-	KindBudgetSettled   Kind = "budget.settled"
-	KindLaneFailed      Kind = "lane.failed"
-	KindLaneQueued      Kind = "lane.queued"
-	KindLaneStarted     Kind = "lane.started"
-	KindPolicyApplied   Kind = "policy.applied"
-	KindRunFinished     Kind = "run.finished"
-	KindRunStarted      Kind = "run.started"
+	KindBudgetChanged      Kind = "budget.changed"
+	KindBudgetDenied       Kind = "budget.denied"
+	KindBudgetExhausted    Kind = "budget.exhausted"
+	KindBudgetOverrun      Kind = "budget.overrun"
+	KindBudgetReserved     Kind = "budget.reserved"
+	KindBudgetSettled      Kind = "budget.settled"
+	KindLaneFailed         Kind = "lane.failed"
+	KindLaneQueued         Kind = "lane.queued"
+	KindLaneStarted        Kind = "lane.started"
+	KindPermissionsChanged Kind = "permissions.changed"
+	KindPolicyApplied      Kind = "policy.applied"
+	KindRunFinished        Kind = "run.finished"
+	KindRunStarted         Kind = "run.started"
 )
 
 // Kinds of events about a node; they are in no log.
@@ -212,6 +213,7 @@ var runKinds = map[Kind]any{
 	KindLaneFailed:             LaneFailed{},
 	KindLaneQueued:             LaneQueued{},
 	KindLaneStarted:            LaneStarted{},
+	KindPermissionsChanged:     PermissionsChanged{},
 	KindPolicyApplied:          PolicyApplied{},
 	KindRunFinished:            Result{},
 	KindRunStarted:             RunStarted{},

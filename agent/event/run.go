@@ -86,6 +86,17 @@ const (
 	OfSubtree   = "subtree"
 )
 
+// PermissionsChanged is permissions.changed: an operator has taken rights from an agent and those below it.
+type PermissionsChanged struct {
+	Agent spec.ID             `json:"id"`
+	Mode  spec.PermissionMode `json:"mode,omitempty"` // the stricter one
+	Ask   []string            `json:"ask,omitempty"`
+	Deny  []string            `json:"deny,omitempty"`
+	// Agents is how many live agents it reaches. Those that begin below later have it, too.
+	Agents int    `json:"agents"`
+	By     string `json:"by,omitempty"` // who set it
+}
+
 // PolicyApplied is policy.applied.
 type PolicyApplied struct {
 	Version int    `json:"version"`

@@ -39,6 +39,8 @@ type Permissions struct {
 	Taint string `msgpack:"t,omitempty" json:"taint,omitempty"`
 	// TaintFiles: files of the directory, and what commands print, are text from outside.
 	TaintFiles bool `msgpack:"tf,omitempty" json:"taint_files,omitempty"`
+	// Narrows: they came from a Narrowing. What their rules and mode leave alone, the other permissions of the agent decide.
+	Narrows bool `msgpack:"nr,omitempty" json:"narrows,omitempty"`
 }
 
 // PermissionRule is one rule, such as shell(git log:*), in troupe's names of tools.
@@ -163,6 +165,7 @@ func (m PermissionMode) Stricter(o PermissionMode) PermissionMode {
 // counts if the run has none or a less strict one: the mode that a user sets for a run must not depend on an agent
 // file.
 func (p Permissions) Merge(own *Permissions) Permissions {
+	p.Narrows = false // those of a run and a definition decide by themselves
 	if own == nil {
 		return p
 	}
@@ -191,6 +194,6 @@ func (p Permissions) Equal(o Permissions) bool {
 		})
 	}
 	return p.Mode == o.Mode && p.Confined == o.Confined && p.Yes == o.Yes && p.ShellForChildren == o.ShellForChildren && p.NoUserNotes == o.NoUserNotes && p.UserEnv == o.UserEnv && p.Approvals == o.Approvals &&
-		p.Taint == o.Taint && p.TaintFiles == o.TaintFiles &&
+		p.Taint == o.Taint && p.TaintFiles == o.TaintFiles && p.Narrows == o.Narrows &&
 		same(p.Allow, o.Allow) && same(p.Ask, o.Ask) && same(p.Deny, o.Deny) && slices.EqualFunc(p.Limits(), o.Limits(), same)
 }

@@ -29,6 +29,8 @@ const (
 	KindCall   = "call"
 	KindRule   = "rule"   // a person has added a rule
 	KindPolicy = "policy" // the policy of the run was replaced
+	// KindPermissions: an agent and those below it may do less.
+	KindPermissions = "permissions"
 	// KindContext: the system prompt or the tools of an agent were changed.
 	KindContext = "context"
 	KindLimits  = "limits" // the limits of the run were changed, or it was frozen

@@ -243,6 +243,9 @@ func (b *builder) addChange(e client.Event) {
 	case event.KindPolicyApplied:
 		d := client.DataOf[event.PolicyApplied](e)
 		b.addEntry(e, Entry{Kind: KindPolicy, Text: fmt.Sprintf("version %d in force, rules: %d", d.Version, d.Rules), By: showText(d.By)})
+	case event.KindPermissionsChanged:
+		d := client.DataOf[event.PermissionsChanged](e)
+		b.addEntry(e, Entry{Kind: KindPermissions, Text: permissionsText(d), By: showText(d.By)})
 	case event.KindContextChanged:
 		d := client.DataOf[event.ContextChanged](e)
 		b.addEntry(e, Entry{Kind: KindContext, Text: contextText(d), By: showText(d.By)})
@@ -261,6 +264,21 @@ func (b *builder) addChange(e client.Event) {
 		}
 		b.addEntry(e, Entry{Kind: KindLimits, Text: text, By: showText(d.By)})
 	}
+}
+
+// permissionsText says what was taken from an agent and those below it.
+func permissionsText(d event.PermissionsChanged) string {
+	parts := []string{"of " + showText(string(d.Agent)) + " and the agents below it"}
+	if d.Mode != "" {
+		parts = append(parts, "mode "+showText(string(d.Mode)))
+	}
+	for _, rule := range d.Deny {
+		parts = append(parts, "deny "+showText(rule))
+	}
+	for _, rule := range d.Ask {
+		parts = append(parts, "ask "+showText(rule))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // contextText says which layers and tools of an agent were changed.

@@ -312,7 +312,7 @@ func (l *LogReader) readCommands(e mailbox.Entry, out *Read) []OutboxMessage {
 }
 
 var commandKinds = map[string]bool{"opened": true, "canceled": true, "steered": true, "context_set": true, "backlog_set": true, "answered": true,
-	"policy_set": true, "limit_set": true, "subtree_limit_set": true, "given_up": true, "recalled": true, "lane_started": true, "forked": true, "model_set": true, "others_use": true}
+	"policy_set": true, "limit_set": true, "subtree_limit_set": true, "permissions_set": true, "given_up": true, "recalled": true, "lane_started": true, "forked": true, "model_set": true, "others_use": true}
 
 // readMessages reads the messages of another actor of the run. Messages up to the sender's
 // watermark were read before.

@@ -76,7 +76,7 @@ func (a *app) addCommands(root *cobra.Command) {
 	talks := conversations.Commands{Console: a.console, Sessions: a.sessions}
 	timed := schedules.Commands{Console: a.console, Sessions: a.sessions}
 	addGroup(root, "Conversations and schedules", talks.Conversations(), talks.Lanes(), timed.Schedules())
-	addGroup(root, "Answer and stop", steer.Questions(), steer.Answer(), steer.Steer(), steer.Context(), steer.Backlog(), steer.Budget(), rules.Policy(), steer.Cancel())
+	addGroup(root, "Answer and stop", steer.Questions(), steer.Answer(), steer.Steer(), steer.Context(), steer.Backlog(), steer.Budget(), steer.Permissions(), rules.Policy(), steer.Cancel())
 	addGroup(root, "Inspect and remove runs", show.List(), show.Describe(), show.Tree(), show.Events(), show.Timeline(), show.Report(), show.Audit(), show.Transcript(),
 		show.Export(), show.Delete(), show.Prune(), show.Format())
 

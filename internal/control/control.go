@@ -21,6 +21,7 @@ import (
 
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
@@ -50,6 +51,8 @@ type Config struct {
 	PlaceRestored func(named client.RunRequest) (dir, pool string, err error)
 	ForkModel     modelChooser // default: a fork keeps the model
 	FindTools     toolFinder   // default: no tool is added to live agents
+	// ParseNarrowing reads what a request takes from live agents. Default: nothing is taken.
+	ParseNarrowing func(supervisor.Opened, client.PermissionsRequest) (spec.Narrowing, error)
 	// Cluster is the nodes that share the logs. nil: this node owns them alone.
 	Cluster *Cluster
 	// Self returns what a node that owns all logs reports about itself; its name is in Name.
@@ -133,7 +136,7 @@ func (c *Control) verbHandlers() map[string]verbHandler {
 		"nodes": handleJSON(l, c.views.listNodes), "drain": handleJSON(l, c.views.drainNodes), "export": handleJSON(l, c.views.exportHistory), "recall": handleJSON(l, c.runs.storeHistoryPart),
 		"conversations": handleJSON(l, c.views.listConversations), "lane": handleJSON(l, c.runs.changeLane), "schedules": handleJSON(l, c.views.listSchedules),
 		"attach": handleJSON(l, c.runs.attachPart), "delete": handleJSON(l, c.runs.deleteRun), "prune": handleJSON(l, c.runs.pruneRuns),
-		"logs": handleJSON(l, c.views.listLogs), "blob": handleJSON(l, c.views.readBlob), "restore": handleJSON(l, c.runs.restoreRun), "context": handleJSON(l, c.runs.changeContext), "backlog": handleJSON(l, serveBacklog(c.runs.commander)),
+		"logs": handleJSON(l, c.views.listLogs), "blob": handleJSON(l, c.views.readBlob), "restore": handleJSON(l, c.runs.restoreRun), "context": handleJSON(l, c.runs.changeContext), "backlog": handleJSON(l, serveBacklog(c.runs.commander)), "permissions": handleJSON(l, servePermissions(c.runs.commander)),
 	}
 }
 

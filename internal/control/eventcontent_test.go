@@ -19,6 +19,7 @@ var namesInEvents = strings.Fields(`
 	conversation_id decision differs due ended error.raised:error gate.paused:why guardrail.escalated:tool
 	guardrail.triggered:tool guardrails hook hook.fired:tool hooks how id level limit.near:what limit.soft:what
 	logs.available:remedy logs.available:why logs.low:remedy logs.low:why logs.unavailable:remedy logs.unavailable:why
+	mode
 	message.agent:from model model.fallback:from model.finished:error model.retry:error name node of other owner
 	parent path phase point pool posted_by purpose query reason ref root run run.finished:text run.reconciled:why
 	run.removed:why run_id schedule.missed:why schedule_id sections severity shard.readable:why shard.released:why

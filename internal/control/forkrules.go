@@ -46,3 +46,14 @@ func placeOfRule(text string) (place string, ok bool) {
 	}
 	return filepath.Clean("/" + pattern), true
 }
+
+// withNarrowings returns the first entry of a run with what was taken from its agents while they worked, as if a definition said so.
+func withNarrowings(s supervisor.State) supervisor.Opened {
+	o := s.Run
+	o.Definitions = slices.Clip(o.Definitions)
+	for _, n := range s.Narrowings {
+		rights := n.Rights.Permissions()
+		o.Definitions = append(o.Definitions, supervisor.Definition{Permissions: &rights})
+	}
+	return o
+}

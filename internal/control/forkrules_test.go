@@ -36,3 +36,16 @@ func TestAttackRulesThatWouldNotHoldInAFork(t *testing.T) {
 		t.Error("the rule fits the original's directory, and not the copy")
 	}
 }
+
+// A rule that an operator set while the run worked must hold in the copy of a fork, too.
+func TestForkKeepsRulesThatWereSetLater(t *testing.T) {
+	t.Parallel()
+	s := supervisor.State{Run: supervisor.Opened{Workspace: "/home/me/proj", Permissions: &spec.Permissions{}}}
+	if err := checkRulesHold(withNarrowings(s), "/srv/copy", ""); err != nil {
+		t.Error(err)
+	}
+	s.Narrowings = []supervisor.PermissionsSet{{Rights: spec.Narrowing{Deny: []spec.PermissionRule{{Text: "read_file(//home/me/proj/secrets/**)"}}}}}
+	if checkRulesHold(withNarrowings(s), "/srv/copy", "") == nil {
+		t.Error("a rule about a path in the directory of the original is not refused")
+	}
+}

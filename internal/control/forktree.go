@@ -181,7 +181,7 @@ func makeFork(entries []mailbox.Message, r client.RunRequest, p forkPoint, now t
 	if err := checkForkDir(r.Dir, original.Super.Run.Workspace); err != nil {
 		return nil, err
 	}
-	if err := checkRulesHold(original.Super.Run, r.Dir, "fork the history of its root: RUN@TURN"); err != nil {
+	if err := checkRulesHold(withNarrowings(original.Super), r.Dir, "fork the history of its root: RUN@TURN"); err != nil {
 		return nil, err
 	}
 	at := forkTime(r.RunID, now).UnixMilli()

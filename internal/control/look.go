@@ -148,7 +148,7 @@ func (c *lookup) readSummaryTail(ctx context.Context, row Row) (t summaryTail, e
 // once a node has read the entry and written the row, or after tailMax entries.
 var (
 	quietKinds = kindsOf(agent.Send{}, agent.Backlog{}, agent.ProposeStop{}, agent.Released{}, agent.Checkpoint{}, agent.Closed{},
-		supervisor.PolicySet{}, supervisor.LimitSet{}, supervisor.SubtreeLimitSet{}, supervisor.BacklogSet{})
+		supervisor.PolicySet{}, supervisor.LimitSet{}, supervisor.SubtreeLimitSet{}, supervisor.PermissionsSet{}, supervisor.BacklogSet{})
 	moneyKinds = kindsOf(agent.Reserve{}, agent.Settle{}, agent.ReturnAllowance{})
 )
 

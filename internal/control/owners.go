@@ -85,6 +85,8 @@ func (c *lookup) checkOwner(ctx context.Context, request any) error {
 		run, r.By = r.RunID, owner
 	case *client.BacklogRequest:
 		run, r.By = r.RunID, owner
+	case *client.PermissionsRequest:
+		run, r.By = r.RunID, owner
 	case *client.EventsRequest:
 		run = r.RunID
 	case *client.TranscriptRequest:

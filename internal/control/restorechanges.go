@@ -69,6 +69,7 @@ func (c *opener) checkChange(opened supervisor.Opened, named client.RunRequest, 
 		rules   supervisor.PolicySet
 		limits  supervisor.LimitSet
 		subtree supervisor.SubtreeLimitSet
+		rights  supervisor.PermissionsSet
 	)
 	switch {
 	case item.Kind == rules.Kind() && mailbox.Unmarshal(item.Body, &rules) == nil:
@@ -83,6 +84,10 @@ func (c *opener) checkChange(opened supervisor.Opened, named client.RunRequest, 
 	case item.Kind == subtree.Kind() && mailbox.Unmarshal(item.Body, &subtree) == nil:
 		if err := subtree.Validate(); err != nil {
 			return badFile(dumpHint, "limits of %s and below that were set while the run worked: %v", subtree.Agent, err)
+		}
+	case item.Kind == rights.Kind() && mailbox.Unmarshal(item.Body, &rights) == nil:
+		if err := rights.Rights.Validate(); err != nil {
+			return badFile(dumpHint, "rights of %s and below that were narrowed while the run worked: %v", rights.Agent, err)
 		}
 	}
 	return nil

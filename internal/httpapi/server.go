@@ -265,6 +265,8 @@ func (s *Server) routes() []route {
 		{"POST", run + "/policy", s.withRun(s.setPolicy)},
 		{"GET", run + "/context", s.withRun(getContext(s.cfg.Client))},
 		{"POST", run + "/context", s.withRun(setContext(s.cfg.Client))},
+		{"GET", run + "/permissions", s.withRun(getPermissions(s.cfg.Client))},
+		{"POST", run + "/permissions", s.withRun(narrowPermissions(s.cfg.Client))},
 		{"GET", run + "/backlog", s.withRun(getBacklog(s.cfg.Client))},
 		{"POST", run + "/backlog", s.withRun(changeBacklog(s.cfg.Client))},
 		{"GET", "/api/v1/conversations", listConversations(s.cfg.Client)},

@@ -91,6 +91,7 @@ func withRestore(n *Node, c control.Config) control.Config {
 	c.ForkModel = func(o supervisor.Opened, named client.RunRequest) (*agent.ModelSet, int64, error) {
 		return runspec.ForkModel(n.builder, o, named)
 	}
+	c.ParseNarrowing = runspec.ParseNarrowing
 	c.FindTools = func(o supervisor.Opened, names []string) ([]model.ToolSpec, map[string]string, error) {
 		return runspec.FindTools(n.builder, o, names)
 	}

@@ -72,6 +72,7 @@ type agentRules struct {
 	spec.Permissions
 	allow, ask, deny []Rule
 	grants           [][]Rule // a call of a tool that a list names must fit a rule of that list
+	asksNobody       bool     // what would be asked about is denied
 }
 
 // Compile compiles the permissions of an agent and those of its ancestors. If any of them cannot be read, the Set
@@ -80,6 +81,10 @@ func Compile(list []spec.Permissions, workspace string, writable []string) *Set 
 	s := &Set{workspace: workspace, writable: writable}
 	for _, p := range list {
 		c := agentRules{Permissions: p}
+		if !p.Narrows {
+			c.Mode = narrowedMode(p.Mode, list)
+		}
+		c.asksNobody = p.Mode == spec.ModeDontAsk || slices.ContainsFunc(list, func(n spec.Permissions) bool { return n.Narrows && n.Mode == spec.ModeDontAsk }) //mutant:narrowed-mode-ignored
 		if _, err := ParseTaint(p.Taint); err != nil {
 			s.broken = "taint: " + err.Error()
 		}
@@ -93,6 +98,17 @@ func Compile(list []spec.Permissions, workspace string, writable []string) *Set 
 		s.list = append(s.list, c)
 	}
 	return s
+}
+
+// narrowedMode is the mode of permissions where narrowings stand beside them. Mode plan of a narrowing decides by itself, so
+// that mode dontAsk stays where it is.
+func narrowedMode(mode spec.PermissionMode, list []spec.Permissions) spec.PermissionMode {
+	for _, n := range list {
+		if n.Narrows && n.Mode != "" && n.Mode != spec.ModePlan {
+			mode = n.Mode.Stricter(mode)
+		}
+	}
+	return mode
 }
 
 // parse parses rules; with one that cannot be read the whole set denies.
@@ -111,7 +127,7 @@ func (s *Set) parse(rules []spec.PermissionRule, parse func(string) (Rule, error
 // allow what no rule decides, and nothing else.
 func (s *Set) Decide(c Call, t Tool, added []spec.PermissionRule) Verdict {
 	switch {
-	case s == nil || len(s.list) == 0:
+	case s == nil || !slices.ContainsFunc(s.list, func(p agentRules) bool { return !p.Narrows }):
 		return Verdict{Decision: Deny, By: ByNobody, Why: "there are no permissions"}
 	case s.broken != "":
 		return Verdict{Decision: Deny, By: ByNobody, Why: "the permissions cannot be read: " + s.broken}
@@ -138,7 +154,8 @@ func (s *Set) DeniesInsteadOfAsking() bool {
 
 // decide applies one agent's permissions, in this order: rules that deny; limits of its tools; mode plan; rules that
 // ask; irreversible tools; doubt whether a rule denies; the right to pass the shell on; mode bypassPermissions; rules
-// that allow; rules that people added; the default of the tool. In mode dontAsk what would ask is denied.
+// that allow; rules that people added; the default of the tool. In mode dontAsk what would ask is denied. A narrowing
+// allows what it neither denies nor asks about.
 func (p agentRules) decide(c Call, t Tool, writable []string, added []spec.PermissionRule) Verdict {
 	denying, doubt := -1, ""
 	for i, r := range p.deny {
@@ -164,7 +181,7 @@ func (p agentRules) decide(c Call, t Tool, writable []string, added []spec.Permi
 		return Verdict{Decision: Deny, By: ByMode, Why: "permission mode plan: nothing that changes something runs"}
 	}
 	v := p.decideTainted(p.decideUndenied(c, t, doubt, writable, added), c, t, added)
-	if v.Decision == Ask && p.Mode == spec.ModeDontAsk { //mutant:asks-although-nobody-may-be-asked
+	if v.Decision == Ask && p.asksNobody { //mutant:asks-although-nobody-may-be-asked
 		v.Decision, v.By, v.Rule = Deny, ByMode, spec.PermissionRule{}
 		v.Why += ", and nobody can be asked (permission mode dontAsk)"
 	}
@@ -219,7 +236,7 @@ func (p agentRules) decideUndenied(c Call, t Tool, doubt string, writable []stri
 		return Verdict{Decision: Ask, By: ByDefault, Why: "the tool is marked irreversible"}
 	case doubt != "":
 		return Verdict{Decision: Ask, By: ByRule, Why: doubt}
-	case p.ShellForChildren && c.Tool == shellTool:
+	case p.ShellForChildren && c.Tool == shellTool, p.Narrows:
 		return Verdict{Decision: Allow, MayWriteAny: true}
 	case p.Mode == spec.ModeBypass && !(p.Confined && c.Tool == shellTool):
 		return Verdict{Decision: Allow, By: ByMode, MayWriteAny: true, Why: "permission mode bypassPermissions"}

@@ -81,7 +81,7 @@ func IsImportant(e client.Event) bool {
 		return ok && d.Class != model.Read && d.Class != ""
 	case event.KindAgentSpawned, event.KindAgentResumed, event.KindAgentRestarted, event.KindAgentFinished, event.KindDelegationRequested, event.KindAgentHandedOff, event.KindAgentTainted, event.KindMessageAgent, event.KindQueryAsked, event.KindQueryAnswered,
 		event.KindStopVetoed, event.KindBudgetExhausted, event.KindBudgetDenied, event.KindBudgetOverrun, event.KindModelRetry, event.KindModelFallback, event.KindToolRetry, event.KindErrorRaised,
-		event.KindLimitSoft, event.KindWarningRaised, event.KindLoopDetected, event.KindRecoveryFired, event.KindContextCompacted, event.KindContextChanged, event.KindCheckpointResumeUnsafe, event.KindToolDenied, event.KindRunFinished,
+		event.KindLimitSoft, event.KindWarningRaised, event.KindLoopDetected, event.KindRecoveryFired, event.KindContextCompacted, event.KindContextChanged, event.KindPermissionsChanged, event.KindCheckpointResumeUnsafe, event.KindToolDenied, event.KindRunFinished,
 		event.KindBacklogPosted, event.KindBacklogClaimed, event.KindBacklogReturned, event.KindBacklogDone, event.KindBacklogDropped:
 		return true
 	}
@@ -116,7 +116,7 @@ const lineBytesMax = 4 << 10
 
 func detail(e client.Event) (string, bool) {
 	switch e.Kind {
-	case event.KindRunStarted, event.KindRunFinished, event.KindAgentSpawned, event.KindPolicyApplied:
+	case event.KindRunStarted, event.KindRunFinished, event.KindAgentSpawned, event.KindPolicyApplied, event.KindPermissionsChanged:
 		return describeRun(e)
 	case event.KindBudgetReserved, event.KindBudgetSettled, event.KindBudgetDenied, event.KindBudgetExhausted, event.KindBudgetChanged, event.KindBudgetOverrun:
 		d, ok := decodeData[event.BudgetChanged](e)
@@ -157,6 +157,9 @@ func describeRun(e client.Event) (string, bool) {
 	case event.KindPolicyApplied:
 		d, ok := decodeData[event.PolicyApplied](e)
 		return fmt.Sprintf("version %d, %s", d.Version, FormatCount(d.Rules, "rule")), ok
+	case event.KindPermissionsChanged:
+		d, ok := decodeData[event.PermissionsChanged](e)
+		return describeNarrowing(d), ok
 	}
 	d, ok := decodeData[event.Result](e)
 	text := fmt.Sprintf("%s  %s  %s tokens  %s  %s", d.Reason, FormatCount(d.Turns, "turn"), formatTokens(d.Budget.Used),

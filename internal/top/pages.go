@@ -77,7 +77,7 @@ func isDecision(e eventLine) bool {
 	switch e.kind {
 	case event.KindStopAllowed, event.KindStopVetoed, event.KindBudgetExhausted, event.KindBudgetDenied, event.KindBudgetOverrun, event.KindLimitSoft, event.KindLimitNear,
 		event.KindLoopDetected, event.KindWarningRaised, event.KindErrorRaised, event.KindToolDenied, event.KindGuardrailTriggered, event.KindGuardrailEscalated, event.KindAgentFinished,
-		event.KindRunFinished, event.KindModelFallback, event.KindPolicyApplied, event.KindBudgetChanged:
+		event.KindRunFinished, event.KindModelFallback, event.KindPolicyApplied, event.KindPermissionsChanged, event.KindBudgetChanged:
 		return true
 	}
 	return false

@@ -269,6 +269,7 @@ type permissionsBody struct {
 	Approvals        int        `msgpack:"v"`
 	Taint            string     `msgpack:"t"`
 	TaintFiles       bool       `msgpack:"tf"`
+	Narrows          bool       `msgpack:"nr"`
 }
 
 type submittedBody struct {

@@ -175,6 +175,9 @@ var withoutResult = []string{"ask_human", "declare_failure", "delegate", "handof
 
 // mayDenyReads reports whether the task has rules by which a reading call does not run, which no entry records.
 func (l *log) mayDenyReads() bool {
+	if len(l.narrowings) > 0 {
+		return true
+	}
 	for _, p := range l.task.Task.Permissions {
 		if p.Mode == "dontAsk" || len(p.Deny)+len(p.Ask)+len(p.Only)+len(p.Within) > 0 {
 			return true

@@ -68,6 +68,8 @@ type log struct {
 	budget   []budgetChange
 	models   []modelSetBody // that take the place of the model of the task
 	contexts []contextChange
+
+	narrowings []narrowing
 }
 
 // budgetChange is a command about the budget of a run. One of the three is set.
@@ -299,6 +301,8 @@ func (l *log) readCommands(e mailbox.Entry) {
 			}
 		case "context_set":
 			l.readContext(item, 0)
+		case "permissions_set":
+			l.readNarrowing(item, 0)
 		default:
 			l.readBudget(item)
 		}

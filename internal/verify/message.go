@@ -54,6 +54,8 @@ func (l *log) readMessage(item mailbox.Item) {
 				l.granted[b.Reservation] = grant{b, l.n, item.N, item.I}
 			}
 		}
+	case "permissions_narrowed":
+		l.readNarrowing(item, item.N)
 	case "context_set":
 		if !l.isSuper() {
 			l.readContext(item, item.N)

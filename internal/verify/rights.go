@@ -31,6 +31,7 @@ func (v *verifier) checkRights(l *log) {
 	if parent := v.parentOf(l); parent != nil {
 		v.checkChildRights(l.task, parent.task, addFinding)
 		checkChildContext(v, l, parent)
+		checkNarrowedChild(l, parent)
 	}
 }
 
@@ -93,7 +94,7 @@ func (p permissionsBody) text() string {
 	for _, list := range limits {
 		lists = append(lists, ruleTexts(list))
 	}
-	return fmt.Sprintf("%q %v %v %v %v %v %d %q %v %q", p.Mode, p.Confined, p.Yes, p.ShellForChildren, p.NoUserNotes, p.UserEnv,
+	return fmt.Sprintf("%q %v %v %v %v %v %v %d %q %v %q", p.Mode, p.Narrows, p.Confined, p.Yes, p.ShellForChildren, p.NoUserNotes, p.UserEnv,
 		p.Approvals, p.Taint, p.TaintFiles, lists)
 }
 

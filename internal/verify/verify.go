@@ -182,6 +182,7 @@ func (v *verifier) checkAgents(super *log) {
 		v.checkStop(l)
 		v.checkRights(l)
 		v.checkContexts(l)
+		v.checkNarrowings(l)
 	}
 }
 

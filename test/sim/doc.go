@@ -114,6 +114,7 @@
 //	background   children work in the background, and agents send each other messages
 //	handoffs     agents hand off their conversations, in chains and circles
 //	subtrees     limits of an agent and those below it are raised, lowered and frozen; in the end nothing is frozen
+//	narrowings   operators take rights from agents and those below them, at any moment
 //	models       another model is set, for the run and its agents at work or for one agent, as in the logs of a fork
 //	others       agents that are not in the run use its budget, as in the logs of a run that was made of one agent
 //	absent       no user answers what the run asks; in the end a user cancels it

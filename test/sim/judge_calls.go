@@ -34,11 +34,13 @@ func newCallJudge(s *watchedAgent, breakers *breakerJudge, permits *permissionJu
 func (j *callJudge) noteEffect(after *agent.State, effect any) {
 	switch e := effect.(type) {
 	case agent.RunHooks:
+		asked, repeats := j.open[e.ID] // a later activation asks what was asked, whatever the agent may do by now
+		repeats = repeats && slices.Equal(asked.Hooks, e.Hooks)
 		if e.Point.Gate() {
 			j.open[e.ID] = e
 		}
 		want := j.hooksOf(after, e.Point, e.Input.Tool)
-		if hooks := withoutQuery(e.Hooks); !slices.Equal(want, hooks) && !slices.Equal(j.withoutRewriter(e, want), hooks) {
+		if hooks := withoutQuery(e.Hooks); !repeats && !slices.Equal(want, hooks) && !slices.Equal(j.withoutRewriter(e, want), hooks) {
 			j.fail("%s runs %d hooks at %s, and %d stand there: %v, want %v", j.actor.id, len(e.Hooks), e.Point, len(want), e.Hooks, want)
 		}
 		if after.Cancel != nil && e.Point != spec.HookStopFailure {
@@ -95,7 +97,8 @@ func (j *callJudge) checkDecision(after *agent.State, gate agent.RunHooks, d spe
 	switch gate.Point {
 	case spec.HookPreTool:
 		i := slices.IndexFunc(after.Calls, func(c agent.Call) bool { return c.ID == gate.Input.Call })
-		if d == spec.HookPass && i >= 0 && after.Calls[i].Stage == agent.Ended && after.Calls[i].Attempt == 0 && after.Cancel == nil {
+		if d == spec.HookPass && i >= 0 && after.Calls[i].Stage == agent.Ended && after.Calls[i].Attempt == 0 && after.Cancel == nil &&
+			j.permits.decide(gate.Input.Tool, classOf(after, gate.Input.Tool)) != spec.HookDeny {
 			j.fail("%s: the hooks let %s pass, and it is answered without having run", a.id, gate.Input.Call)
 		}
 	case spec.HookStop:

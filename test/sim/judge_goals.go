@@ -125,10 +125,10 @@ const (
 // deniedAndLeft returns a call that a rule denied and that has not succeeded since, if the last answer does not say
 // that the task is done anyway. history begins with the agent's own task.
 func deniedAndLeft(history []model.Message) string {
-	denied, answer := map[string]bool{}, ""
+	denied := map[string]bool{}
 	for i, m := range history {
-		if m.Role == model.Assistant && !m.Tombstone {
-			answer = m.Text
+		if m.Role == model.Assistant && !m.Tombstone && len(m.Calls) == 0 && strings.HasPrefix(m.Text, doneMark) {
+			clear(denied) // a hook may send the agent back after that: its next answer need not say it again
 		}
 		for k, r := range m.Results {
 			if i == 0 || k >= len(history[i-1].Calls) {
@@ -141,9 +141,6 @@ func deniedAndLeft(history []model.Message) string {
 				delete(denied, c.Name+" "+c.Args)
 			}
 		}
-	}
-	if strings.HasPrefix(answer, doneMark) {
-		return ""
 	}
 	for call := range denied {
 		return call

@@ -20,7 +20,8 @@ type permissionJudge struct {
 	approved map[string]string          // calls, and the arguments that a person approved
 	people   map[string]map[string]bool // the people who have approved each query
 	taint    *taintJudge
-	line     []string // the lineage, once it is known: the log of an ancestor may be damaged later
+	narrowed []spec.Narrowing // what operators have taken from the agent, as its own log says
+	line     []string         // the lineage, once it is known: the log of an ancestor may be damaged later
 }
 
 // askedCall is what a question was about when it was asked.
@@ -64,7 +65,10 @@ func (j *permissionJudge) decide(tool string, class model.Class) spec.HookDecisi
 	if o.Permissions == nil {
 		return spec.HookPass
 	}
-	strictest := spec.HookPass
+	strictest, asksNobody := j.decideNarrowed(tool, class)
+	if strictest == spec.HookDeny {
+		return strictest
+	}
 	for _, name := range j.lineage() {
 		mode, rules := o.Permissions.Mode, []spec.Permissions{*o.Permissions}
 		for _, d := range o.Definitions {
@@ -86,7 +90,7 @@ func (j *permissionJudge) decide(tool string, class model.Class) spec.HookDecisi
 		switch {
 		case tainted == spec.HookDeny:
 			return spec.HookDeny
-		case names(func(p spec.Permissions) []spec.PermissionRule { return p.Deny }), mode == spec.ModePlan && changes, mode == spec.ModeDontAsk && asks:
+		case names(func(p spec.Permissions) []spec.PermissionRule { return p.Deny }), mode == spec.ModePlan && changes, (mode == spec.ModeDontAsk || asksNobody) && asks:
 			return spec.HookDeny
 		case asks:
 			strictest = spec.HookAsk
@@ -175,6 +179,9 @@ func (j *permissionJudge) noteFact(before, after *agent.State, f activation.Fact
 	switch f.Kind {
 	case "submitted":
 		j.lineage()
+		j.narrowed = narrowingsOf(after.Task)
+	case "permissions_narrowed":
+		j.noteNarrowing(before, decodeFact[agent.PermissionsNarrowed](j.population, f))
 	case "answered":
 		j.noteAnswer(before, after, decodeFact[agent.Answered](j.population, f))
 	case "woke":

@@ -47,6 +47,7 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 	j.judges.models.noteFact(&before, f)
 	j.judges.contexts.noteFact(&before, f, out)
 	j.judges.backlog.noteFact(&before, after, f, out)
+	j.judges.narrowed.noteFact(&before, f, out)
 	j.judges.budget.noteOthers(&before, f)
 	j.judges.budget.checkPool(&before, after, f)
 	j.judges.budget.dropWaiting(after, f)
@@ -81,6 +82,7 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 			j.judges.tree.checkRights(after, id, t)
 			j.judges.models.checkTask(after, t)
 			j.judges.contexts.checkTask(t)
+			j.judges.narrowed.checkTask(t)
 			j.judges.tree.checkHistory(after, t, out.Messages)
 		}
 	}

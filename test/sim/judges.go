@@ -19,6 +19,7 @@ type judges struct {
 	models   *runModelJudge
 	contexts *runContextJudge
 	backlog  *backlogJudge
+	narrowed *narrowingJudge
 	coverage *coverage
 }
 
@@ -31,6 +32,7 @@ func (js *judges) wireJudges(p *population) {
 	js.tree, js.messages = newTreeJudge(p, js.coverage), newMessageJudge(p)
 	js.policy, js.models = newPolicyJudge(p), &runModelJudge{population: p}
 	js.contexts, js.backlog = newRunContextJudge(p), newBacklogJudge(p)
+	js.narrowed = &narrowingJudge{population: p, set: map[spec.ID][]spec.Narrowing{}}
 	js.drift, js.futures = &driftJudge{environment: env, agreed: map[spec.ID][]string{}}, &futuresJudge{environment: env}
 }
 

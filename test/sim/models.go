@@ -45,6 +45,9 @@ func (in *injector) changeUse() {
 	if in.isOn(faultSubtrees) && in.step%subtreeSteps == 0 {
 		in.limitSubtree()
 	}
+	if in.isOn(faultNarrowings) && in.step%narrowingSteps == 0 {
+		in.narrowRights()
+	}
 	if in.isOn(faultOthers) && in.step%othersSteps == 0 {
 		in.useByOthers()
 	}

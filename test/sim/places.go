@@ -234,6 +234,11 @@ const (
 	placeSubtreeLimited
 	placeSubtreeFrozen
 	placeSubtreeThawed
+	placeRightsNarrowed
+	placeRightsNarrowedBelow
+	placeNarrowingRefused
+	placeBegunNarrowed
+	placeNarrowedAtAGate
 	placesMax
 )
 
@@ -275,7 +280,8 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"a prompt is changed", "a prompt is changed over a request", "a change reaches agents below", "a change of a prompt is refused", "an agent begins with layers of those above",
 	"a task is posted", "a task is claimed", "a task is claimed whose lease has ended", "a task is done", "a task is dropped", "the end of an agent opens its tasks again",
 	"a message preempts a turn", "a message aborts a read",
-	"a subtree is limited", "an agent of a frozen subtree waits", "a subtree is unfrozen"}
+	"a subtree is limited", "an agent of a frozen subtree waits", "a subtree is unfrozen",
+	"rights become narrower", "rights become narrower below", "a change that narrows nothing is refused", "an agent begins with narrowed rights", "rights become narrower while a call waits"}
 
 // String names a place.
 func (p place) String() string {

@@ -57,12 +57,13 @@ const (
 	faultContexts                         // the prompts and tools of live agents change
 	faultBacklog                          // agents share a backlog, and people change it
 	faultSubtrees                         // the limits of agents and those below them are changed and frozen
+	faultNarrowings                       // operators take rights from agents and those below them
 	faultsAll        faultSet = 1<<iota - 1
 )
 
 var faultNames = [...]string{"crash", "panic", "lost-ack", "late-copy", "failing", "two-holders", "zombie", "unfenced", "bucket",
 	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "differing", "slow",
-	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "background", "head", "run-tail", "permissions", "handoffs", "models", "others", "contexts", "backlog", "subtrees"}
+	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "background", "head", "run-tail", "permissions", "handoffs", "models", "others", "contexts", "backlog", "subtrees", "narrowings"}
 
 // String lists the kinds that are on.
 func (f faultSet) String() string {
@@ -165,6 +166,8 @@ func (p *seedPlan) isDerived(f faultSet) (on, derived bool) {
 		return p.rate%contextsEvery == contextsAt, true
 	case faultSubtrees:
 		return p.rate%subtreesEvery == subtreesAt, true
+	case faultNarrowings:
+		return p.rate%narrowingsEvery == narrowingsAt, true
 	case faultBacklog:
 		return p.rate%backlogEvery == backlogAt, true
 	}

@@ -106,7 +106,7 @@ type comparison struct {
 }
 
 // comparedKinds are the kinds of events that are compared, in the order of a turn.
-var comparedKinds = []string{event.KindPolicyApplied, event.KindBudgetChanged, event.KindAgentStarted, event.KindContextChanged, event.KindBacklogPosted, event.KindBacklogClaimed, event.KindBacklogReturned, event.KindBacklogDone, event.KindBacklogDropped, event.KindMessageUser, event.KindMessageAgent, event.KindMessageAssistant, event.KindToolProposed,
+var comparedKinds = []string{event.KindPolicyApplied, event.KindPermissionsChanged, event.KindBudgetChanged, event.KindAgentStarted, event.KindContextChanged, event.KindBacklogPosted, event.KindBacklogClaimed, event.KindBacklogReturned, event.KindBacklogDone, event.KindBacklogDropped, event.KindMessageUser, event.KindMessageAgent, event.KindMessageAssistant, event.KindToolProposed,
 	event.KindQueryAsked, event.KindQueryAnswered, event.KindToolFinished, event.KindStopVetoed, event.KindAgentFinished}
 
 func readCompared(f runfile.File) (c comparedRun, err error) {

@@ -1,0 +1,106 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+const narrowHint = "`troupe permissions RUN` shows the modes and rules; see docs/permissions.md#narrower-rights-while-a-run-works"
+
+// servePermissions serves the verb permissions.
+func servePermissions(c *commander) func(context.Context, client.PermissionsRequest) (any, error) {
+	return func(ctx context.Context, r client.PermissionsRequest) (any, error) {
+		if !r.Changes() {
+			return readPermissions(ctx, c, r)
+		}
+		return narrowPermissions(ctx, c, r)
+	}
+}
+
+// narrowPermissions takes rights from a live agent and the agents below it.
+func narrowPermissions(ctx context.Context, c *commander, r client.PermissionsRequest) (any, error) {
+	if err := refuseAgentProgram(ctx); err != nil {
+		return nil, err
+	}
+	if r.Agent != "" {
+		if err := names.CheckToken(r.Agent); err != nil {
+			return nil, badNarrowing("agent: %v", err)
+		}
+	}
+	if len(r.By) > policyByMax {
+		return nil, badNarrowing("by has %d bytes, at most %d are allowed", len(r.By), policyByMax)
+	}
+	l, err := c.lookAtRun(ctx, r.RunID, r.Request)
+	if err != nil {
+		return nil, err
+	}
+	if l.summary.Phase == "" {
+		return nil, notFound(r.RunID)
+	}
+	full, err := replaySupervisorLog(ctx, c.cfg.Post, r.RunID)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkRequestsLeft(mailbox.At(r.RunID, mailbox.Super), full.requests); err != nil {
+		return nil, err
+	}
+	if c.cfg.ParseNarrowing == nil {
+		return nil, badNarrowing("this node reads no rules")
+	}
+	f := supervisor.PermissionsSet{Agent: spec.ID(r.Agent), Request: r.Request, By: r.By}
+	if f.Rights, err = c.cfg.ParseNarrowing(full.state.Run, r); err != nil {
+		return nil, err
+	}
+	if l.state() != client.RunFinished && !supervisor.IsNarrowedBy(full.state, r.Request) {
+		if why := supervisor.CheckPermissions(full.state, f); why != "" {
+			return nil, badNarrowing("%s", why)
+		}
+	}
+	return c.appendToViewed(ctx, l, r.Request, "", "", f.Kind(), f)
+}
+
+func badNarrowing(format string, args ...any) error {
+	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf(format, args...), Hint: narrowHint}
+}
+
+// readPermissions returns the permissions of a run.
+func readPermissions(ctx context.Context, c *commander, r client.PermissionsRequest) (any, error) {
+	if _, err := c.findRun(ctx, r.RunID); err != nil {
+		return nil, err
+	}
+	full, err := replaySupervisorLog(ctx, c.cfg.Post, r.RunID)
+	if err != nil {
+		return nil, err
+	}
+	if full.state.Phase == "" {
+		return nil, notFound(r.RunID)
+	}
+	return describePermissions(full.state, r.RunID), nil
+}
+
+func describePermissions(s supervisor.State, run string) client.RunPermissions {
+	p := client.RunPermissions{Run: run, Permissions: s.Run.Permissions, Narrowings: []client.Narrowing{}, Agents: []client.AgentMode{}}
+	for _, d := range s.Run.Definitions {
+		if d.Permissions != nil {
+			if p.Definitions == nil {
+				p.Definitions = map[string]spec.Permissions{}
+			}
+			p.Definitions[d.Name] = *d.Permissions
+		}
+	}
+	for _, n := range s.Narrowings {
+		p.Narrowings = append(p.Narrowings, client.Narrowing{Agent: cmp.Or(n.Agent, spec.Root), Narrowing: n.Rights, By: n.By})
+	}
+	s.Members(func(m supervisor.Member) {
+		p.Agents = append(p.Agents, client.AgentMode{ID: m.ID, Name: m.Name, Depth: m.Depth, Mode: supervisor.ModeOf(m), Ended: m.Done})
+	})
+	p.Agents, p.AgentsLeftOut = fitList(p.Agents, func(a client.AgentMode) int { return a.Depth })
+	return p
+}
