@@ -51,8 +51,10 @@ func (l *streamShards) shardNumbers(slots []int) []int {
 	return list
 }
 
-// groupByStream creates the streamShards of all streams, once there are tails, and returns them.
+// groupByStream creates the streamShards of all streams, once there are tails, and returns them. They replace those of an
+// earlier call: a start that found no leader is tried again, and what it had created is followed by nobody.
 func (r *readSet) groupByStream() (all []*streamShards) {
+	r.streams = nil
 	first := 0
 	for i, pool := range r.pools {
 		of := make([]*streamShards, (*r.tails.Load())[i].Streams())
