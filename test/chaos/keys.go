@@ -20,9 +20,9 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 )
 
-// makeKeys makes a pair for each role of deploy/nats/troupe.conf.
+// makeKeys makes a pair for each role of deploy/nats/troupe.conf, and for its two owners.
 func (s *servers) makeKeys() error {
-	for _, role := range []bus.Role{roleSetup, bus.RoleNode, bus.RoleService, bus.RoleClient, bus.RoleObserver, roleSystem} {
+	for _, role := range []bus.Role{roleSetup, bus.RoleNode, bus.RoleService, bus.RoleClient, "alice", "bob", bus.RoleObserver, roleSystem} {
 		pair, err := nkeys.CreateUser()
 		if err != nil {
 			return err
