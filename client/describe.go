@@ -21,6 +21,7 @@ type Description struct {
 	Trace       string            `json:"trace,omitempty"` // W3C traceparent with which it was started
 	TraceID     string            `json:"trace_id"`        // of its spans
 	Workspace   string            `json:"workspace,omitempty"`
+	Fork        string            `json:"fork,omitempty"` // the point of another run that it began at, RUN@AGENT:POINT
 	Constraints []string          `json:"constraints"`
 	Criteria    []string          `json:"criteria"`
 	FailIf      []string          `json:"failure_conditions"`

@@ -95,7 +95,7 @@ func encodeJournal(s agent.State) (json.RawMessage, error) {
 func describeRun(s supervisor.State) client.Description {
 	r := s.Run
 	d := client.Description{
-		Goal: r.Goal, Caller: r.Caller, Priority: cmp.Or(r.Priority, string(throttle.PriorityNormal)), Trace: r.Trace, TraceID: telemetry.TraceID(r.Run, r.Trace), Workspace: r.Workspace,
+		Goal: r.Goal, Caller: r.Caller, Priority: cmp.Or(r.Priority, string(throttle.PriorityNormal)), Trace: r.Trace, TraceID: telemetry.TraceID(r.Run, r.Trace), Workspace: r.Workspace, Fork: r.Fork,
 		Constraints: nonNilList(r.Constraints), Criteria: nonNilList(r.Criteria), FailIf: nonNilList(r.FailIf), Writable: nonNilList(r.Writable),
 		Model: client.ModelInfo{Name: r.Model.Name, Why: r.Why, Window: r.Model.Window, Price: r.Model.Price, Bound: string(modelBound(r.Model.Name)),
 			Temperature: r.Model.Temperature, Effort: r.Model.Effort},

@@ -258,6 +258,7 @@ func (s *Server) routes() []route {
 		{"GET", run + "/questions", s.withRun(s.getQuestions)},
 		{"GET", run + "/events", s.withRun(s.getEvents)},
 		{"GET", run + "/logs", s.withRun(getLogs(s.cfg.Client))},
+		{"GET", run + "/comparison", s.withRun(getComparison(s.cfg.Client))},
 		{"POST", run + "/cancel", s.withRun(s.cancelRun)},
 		{"POST", run + "/steer", s.withRun(s.steerRun)},
 		{"POST", run + "/answer", s.withRun(s.answerQuery)},

@@ -126,7 +126,7 @@ var layers = [][]string{
 	{"internal/activation", "internal/mcpclient", "internal/policy"},
 	{"actors", "client", "internal/replay", "internal/runfile", "internal/telemetry"},
 	{"client/audit", "client/report", "internal/answertext", "internal/abandon", "internal/approval", "internal/control", "internal/eval", "internal/refuse", "internal/term"},
-	{"internal/a2aserver"},
+	{"internal/a2aserver", "internal/compare"},
 	{"internal/fixture", "internal/httpapi", "internal/mcpserver", "internal/top", "internal/trust"},
 	{"internal/routes", "internal/workspace"},
 	{"internal/toolset"},

@@ -4,6 +4,7 @@ import { get, type Message, type Transcript as Doc } from "./api";
 import type { Agent, RunModel } from "./model";
 import { line, tokens, usd } from "./text";
 import { Badge, Diff, Problem, Rows, Text, useData, useKeys } from "./parts";
+import { ForkForm, turnsOf } from "./compare";
 import { file } from "./file";
 
 export function Tree({ model, selected, open, select }: { model: RunModel; selected: string; open: (id: string) => void; select: (id: string) => void }) {
@@ -27,11 +28,14 @@ export function Transcript({ run, agent, model }: { run: string; agent: string; 
   useEffect(() => { const t = setTimeout(() => settle(version), 250); return () => clearTimeout(t); }, [version]);
   const { data, error } = useData(file ? async () => file!.transcripts[agent] ?? null : () => get<Doc>(`/runs/${run}/transcript?agent=${encodeURIComponent(agent)}`), 0, `${run} ${agent} ${settled}`);
   const [all, setAll] = useState(false);
-  useKeys({ e: () => setAll(!all) });
+  const [fork, setFork] = useState(0); // after which turn; 0: no form
+  const turns = turnsOf(data?.messages ?? [], model.agents.get(agent)?.turn ?? 0);
+  const newest = Math.max(0, ...turns);
+  useKeys({ e: () => setAll(!all), f: () => { if (!file && newest) setFork(newest); } });
   const results = new Map<string, { text: string; error?: boolean }>();
   for (const m of data?.messages ?? []) for (const r of m.results ?? []) results.set(r.call, r);
   const delta = model.delta.get(agent);
-  const shown = (data?.messages ?? []).filter((m) => !m.results?.length);
+  const shown = (data?.messages ?? []).map((m, i) => ({ m, turn: turns[i] })).filter(({ m }) => !m.results?.length);
   const hidden = (data?.messages ?? []).filter((m) => m.tombstone).length;
   return (
     <div class="pad transcript" tabIndex={0} role="region" aria-label="Transcript">
@@ -41,16 +45,17 @@ export function Transcript({ run, agent, model }: { run: string; agent: string; 
       {!!data?.folds?.length && <p class="quiet">{data.folds.length} compactions: later prompts have a summary in place of the first messages.</p>}
       {hidden > 0 && <p class="quiet">{hidden} messages are retracted: they stay in the record and are never sent.</p>}
       {model.handoffs.filter((h) => h.to === agent).map((h) => <p key={h.from + h.call} class="handoff">{line(model.taken(h))}</p>)}
-      {shown.map((m, i) => <Said key={i} m={m} results={results} all={all} given={(call) => model.handoffs.filter((h) => h.from === agent && h.call === call).map((h) => model.given(h)).join("; ")} />)}
+      {shown.map(({ m, turn }, i) => <Said key={i} m={m} fork={!file && turn ? () => setFork(turn) : undefined} turn={turn} results={results} all={all} given={(call) => model.handoffs.filter((h) => h.from === agent && h.call === call).map((h) => model.given(h)).join("; ")} />)}
+      {fork > 0 && <ForkForm run={run} agent={agent} turn={fork} close={() => setFork(0)} />}
       {delta && <section class="said assistant" aria-live="off"><h3>assistant, as it arrives</h3><Text text={delta} /></section>}
     </div>
   );
 }
 
-function Said({ m, results, all, given }: { m: Message; results: Map<string, { text: string; error?: boolean }>; all: boolean; given: (call: string) => string }) {
+function Said({ m, results, all, given, turn, fork }: { m: Message; turn: number; fork?: () => void; results: Map<string, { text: string; error?: boolean }>; all: boolean; given: (call: string) => string }) {
   return (
     <section class={"said " + (m.role === "assistant" ? "assistant" : "user")}>
-      <h3>{line(m.role)}{m.tombstone ? ", retracted" : ""}{m.usage ? <small> {tokens(m.usage.input_tokens)} in, {tokens(m.usage.output_tokens)} out</small> : null}</h3>
+      <h3>{line(m.role)}{m.tombstone ? ", retracted" : ""}{m.usage ? <small> {tokens(m.usage.input_tokens)} in, {tokens(m.usage.output_tokens)} out</small> : null}{fork && <button class="link fork" aria-label={`Fork after turn ${turn}`} onClick={fork}>fork after turn {turn}</button>}</h3>
       {m.text && <Text text={m.text} />}
       {(m.calls ?? []).map((c) => {
         const r = results.get(c.id), taken = given(c.id);

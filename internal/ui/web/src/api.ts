@@ -5,7 +5,7 @@ export interface Result { run_id: string; stop_reason: string; partial: boolean;
   budget: Budget; agents: AgentResult[]; cancel?: { text: string; why?: string } }
 export interface Budget { limit: number; used: number; reserved: number; limit_usd?: number; reserved_usd?: number; charged_unknown: number; overrun: number; frozen?: boolean }
 export interface Spend { cost_usd: number; cost_known: boolean; cost_estimated?: boolean; budget: Budget }
-export interface RunInfo { run_id: string; state: string; title: string; model: string; started: string; node?: string; position?: number; result?: Result; spend?: Spend }
+export interface RunInfo { run_id: string; state: string; title: string; model: string; started: string; node?: string; position?: number; result?: Result; spend?: Spend; description?: { workspace?: string; fork?: string } }
 export interface Question { run_id: string; agent: string; query: string; question: string; reason: string; call?: string; digest?: string; rule?: string; asked_ms?: number; due_ms?: number; approvals?: number; approved_by?: string }
 export interface Amount { tokens: number; nano_usd: number; calls: number }
 export interface RunBudget { run_id: string; state: string; budget: { limit: Amount; used: Amount; reserved: Amount; kept: Amount; frozen: boolean; waiting: number }; agents: { id: string; name: string; limit: Amount; used: Amount; reserved: Amount }[] }
@@ -18,6 +18,9 @@ export interface NodeInfo { id: string; name: string; host?: string; state: stri
 export interface RecordedFact { id?: string; cause?: number; kind: string; bytes: number; text?: string; problem?: string }
 export interface RecordedEntry { place: number; ts: string; from: string; epoch?: string; bytes: number; facts: RecordedFact[]; problem?: string; data?: string }
 export interface RecordedLogs { logs: string[]; entries: RecordedEntry[]; more: boolean }
+
+export interface ComparedRun { run_id: string; fork?: string; model: string; stop_reason: string; tokens: number; total_cost_usd: number; cost_estimated?: boolean; num_turns: number; agents: number; result: string }
+export interface RunComparison { a: ComparedRun; b: ComparedRun; first_difference: { agent: string; turn: number; kind: string; call?: string; a: string; b: string } | null; result_diff?: string; steps: { turn: number; kind: string; call?: string; a: string; b: string; differs: boolean }[] }
 
 export class Refused extends Error {
   constructor(public code: number, text: string, public hint: string) { super(text); }

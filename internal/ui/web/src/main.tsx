@@ -3,11 +3,12 @@ import { useEffect, useState } from "preact/hooks";
 import { signIn, signInWithToken, signOut } from "./api";
 import { Cluster, Inbox, Runs } from "./lists";
 import { Run, tabs } from "./run";
+import { Compare } from "./compare";
 import { explain, go, Problem, useKeys } from "./parts";
 import { file } from "./file";
 
 const help: [string, string][] = [["?", "this help"], ["g r", "runs"], ["g i", "inbox"], ["g c", "nodes"], ["j k ↑ ↓", "move in a list"], ["Enter", "open"], ["/", "search"], ["n", "start a run (in runs)"],
-  ["1 … 9", "views of a run"], ["s", "steer"], ["b", "budget"], ["x", "cancel"], ["e", "unfold tool calls"], ["a A d w", "approve once, for this run, deny, answer"], ["[ ]", "page of log entries before, after"], ["+ - 0 ← →", "zoom and move the timeline"], ["Esc", "close a dialog"]];
+  ["1 … 9", "views of a run"], ["f", "fork after the last turn (in a transcript)"], ["v", "compare with another run"], ["s", "steer"], ["b", "budget"], ["x", "cancel"], ["e", "unfold tool calls"], ["a A d w", "approve once, for this run, deny, answer"], ["[ ]", "page of log entries before, after"], ["+ - 0 ← →", "zoom and move the timeline"], ["Esc", "close a dialog"]];
 
 function App() {
   const [hash, setHash] = useState(location.hash);
@@ -27,7 +28,7 @@ function App() {
         {!file && <nav aria-label="Pages"><a href="#/runs" aria-current={view !== "inbox" && view !== "nodes" ? "page" : undefined}>Runs</a><a href="#/inbox" aria-current={view === "inbox" ? "page" : undefined}>Inbox</a><a href="#/nodes" aria-current={view === "nodes" ? "page" : undefined}>Nodes</a></nav>}
         <button class="help" aria-expanded={keys} onClick={() => setKeys(!keys)}>Keys <kbd>?</kbd></button></header>
       {keys && <aside class="keys" aria-label="Keys"><dl>{help.map(([k, what]) => <div key={k}><dt><kbd>{k}</kbd></dt><dd>{what}</dd></div>)}</dl></aside>}
-      {file || view === "run" ? <Run key={id} run={id} tab={(tabs as readonly string[]).includes(tab) ? tab : "tree"} agent={agent} /> : view === "inbox" ? <Inbox /> : view === "nodes" ? <Cluster /> : <Runs />}
+      {file || view === "run" ? <Run key={id} run={id} tab={(tabs as readonly string[]).includes(tab) ? tab : "tree"} agent={agent} /> : view === "inbox" ? <Inbox /> : view === "nodes" ? <Cluster /> : view === "compare" ? <Compare key={hash} a={run} b={tab} /> : <Runs />}
     </>
   );
 }

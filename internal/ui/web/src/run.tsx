@@ -7,6 +7,7 @@ import { Badge, Form, Problem, Text, explain, go, useData, useKeys } from "./par
 import { Inbox } from "./lists";
 import { Messages, Transcript, Tree } from "./agents";
 import { BudgetChart, Timeline } from "./charts";
+import { CompareForm } from "./compare";
 import { Logs } from "./logs";
 import { file } from "./file";
 
@@ -58,6 +59,7 @@ export function Run({ run, tab, agent: who }: { run: string; tab: string; agent:
   const live = !file && info?.state !== "finished";
   const keys: Record<string, () => void> = {};
   tabs.forEach((t, i) => { if (isShown(t)) keys[String(i + 1)] = () => open(t); });
+  if (!file) keys.v = () => setForm("compare");
   if (live) Object.assign(keys, { x: () => setForm("cancel"), s: () => setForm("steer"), b: () => setForm("budget") });
   useKeys(keys);
   useEffect(() => document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [tab]);
@@ -69,6 +71,7 @@ export function Run({ run, tab, agent: who }: { run: string; tab: string; agent:
         {info && <Badge state={info.state === "finished" ? r?.stop_reason ?? "finished" : info.state} />}
         <span class="quiet">{spent(spendOf(r, info?.spend), " tokens")} · {model.agents.size} {model.agents.size === 1 ? "agent" : "agents"}{model.handoffs.length ? ` · ${model.handoffs.length} ${model.handoffs.length === 1 ? "handoff" : "handoffs"}` : ""}</span>
         <span class={"status " + status} role="status">{statusText[status]}{status === "reading" ? `: ${model.count} events` : ""}</span>
+        {!file && <span class="buttons"><button onClick={() => setForm("compare")}>Compare <kbd>v</kbd></button></span>}
         {live && <span class="buttons"><button onClick={() => setForm("steer")}>Steer <kbd>s</kbd></button><button onClick={() => setForm("budget")}>Budget <kbd>b</kbd></button><button class="danger" onClick={() => setForm("cancel")}>Cancel <kbd>x</kbd></button></span>}
       </div>
       <Problem text={error} />
@@ -87,6 +90,7 @@ export function Run({ run, tab, agent: who }: { run: string; tab: string; agent:
         submit={async (v) => { await post(`/runs/${run}/cancel`, { why: v.why, now: v.now.startsWith("now"), wait_ms: -1 }); }} />}
       {form === "steer" && <Form title={"Message to " + (agent || "root")} confirm="Send" close={() => setForm("")} fields={[{ name: "text", label: "The agent reads it at its next turn", type: "area", required: true }]}
         submit={async (v) => { await post(`/runs/${run}/steer`, { agent: agent || undefined, text: v.text }); }} />}
+      {form === "compare" && <CompareForm run={run} close={() => setForm("")} />}
       {form === "budget" && <BudgetForm run={run} close={() => setForm("")} />}
     </main>
   );
