@@ -204,16 +204,16 @@ func (c *Caller) collect(ctx context.Context, s *foreignStream) error {
 	return nil
 }
 
-// mayPromptAt reports whether a task may go to a subject that discovery names: a subject of
-// another program, and no inbox.
+// mayPromptAt reports whether a task may go to a subject that discovery names: that of prompts, or a subject of another
+// program, and no inbox. Other subjects of agents, such as those of controllers, would take the task for a request.
 func (c *Caller) mayPromptAt(subject string) bool {
-	return c.isForeignSubject(subject) && !strings.HasPrefix(subject, nats.InboxPrefix) && !hasVerb(subject, names.AgentStatus, names.AgentHeartbeat)
+	return c.isForeignSubject(subject) && !strings.HasPrefix(subject, nats.InboxPrefix) && isNoOtherVerb(subject, names.AgentPrompt)
 }
 
 // mayAnswerAt reports whether an answer may go to a subject that a question names. It may be an inbox, but no
-// endpoint of an agent: that agent would take the answer for a prompt of ours.
+// endpoint of an agent: that agent would take the answer for a request of ours.
 func (c *Caller) mayAnswerAt(subject string) bool {
-	return c.isForeignSubject(subject) && !hasVerb(subject, names.AgentPrompt, names.AgentStatus, names.AgentHeartbeat)
+	return c.isForeignSubject(subject) && isNoOtherVerb(subject, queryVerb)
 }
 
 // isForeignSubject reports whether a subject that another program names belongs neither to this system nor to the
@@ -226,14 +226,17 @@ func (c *Caller) isForeignSubject(subject string) bool {
 		!strings.ContainsAny(subject, " \t\r\n*>") && !strings.Contains("."+subject+".", "..")
 }
 
-// hasVerb reports whether a subject is one of the protocol with one of the verbs.
-func hasVerb(subject string, verbs ...string) bool {
-	rest, ok := strings.CutPrefix(subject, "agents.")
-	verb, _, _ := strings.Cut(rest, ".")
-	return ok && slices.Contains(verbs, verb)
+// isNoOtherVerb reports whether a subject has the verb, or is outside those of agents.
+func isNoOtherVerb(subject, verb string) bool {
+	rest, ofAgents := strings.CutPrefix(subject, agentSubjects)
+	return !ofAgents || strings.HasPrefix(rest, verb+".")
 }
 
-const subjectBytesMax = 256
+const (
+	subjectBytesMax = 256
+	// agentSubjects is what all subjects of the protocol begin with.
+	agentSubjects = "agents."
+)
 
 // next returns the next message of a stream. The first one acknowledges the prompt.
 func (c *Caller) next(ctx context.Context, s *foreignStream) (*nats.Msg, error) {

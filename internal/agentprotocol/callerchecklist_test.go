@@ -60,6 +60,9 @@ func TestCallerChecklist(t *testing.T) {
 		{"publishes at no subject of the server", infoOf("cc", "derek", "reviewer", "0.3", "$JS.API.STREAM.DELETE.X", usualEndpoint), usualSubject, done, "", errSubject},
 		{"publishes at no inbox", infoOf("cc", "derek", "reviewer", "0.3", "_INBOX.of.another", usualEndpoint), usualSubject, done, "", errSubject},
 		{"publishes no heartbeat", infoOf("cc", "derek", "reviewer", "0.3", "agents.hb.cc.derek.other", usualEndpoint), usualSubject, done, "", errSubject},
+		{"publishes at no controller", infoOf("cc", "derek", "reviewer", "0.3", "agents.spawn.troupe.ops.control", usualEndpoint), "agents.spawn.troupe.ops.control", done, "", errSubject},
+		{"publishes at no controller: stop", infoOf("cc", "derek", "reviewer", "0.3", "agents.stop.troupe.ops.control", usualEndpoint), "agents.stop.troupe.ops.control", done, "", errSubject},
+		{"publishes no answer to a question", infoOf("cc", "derek", "reviewer", "0.3", "agents.query.troupe.ops.x", usualEndpoint), "agents.query.troupe.ops.x", done, "", errSubject},
 		{"ignores unknown chunk types, and fields", infoOf("claude-code", "derek", "reviewer", "0.3", usualSubject, usualEndpoint), usualSubject,
 			[]string{`{"type":"status","data":"ack"}`, `{"type":"later","data":[1]}`, `{"type":"status","data":"later"}`, `{"type":"response","data":{"text":"do","later":1}}`, `{"type":"response","data":"ne"}`, ""}, "done", nil},
 		{"applies an inactivity timeout", infoOf("claude-code", "derek", "reviewer", "0.3", usualSubject, usualEndpoint), usualSubject, done[:2], "[partial: the first 4 bytes of an answer that did not end]\ndone", errVanished},
@@ -157,6 +160,7 @@ func TestAnswersGoToNoEndpoint(t *testing.T) {
 	for subject, may := range map[string]bool{
 		"_INBOX.question": true, "agents.query.cc.derek.q1": true, "my.own.subject": true,
 		"agents.prompt.cc.derek.other": false, "agents.status.cc.derek.other": false, "agents.hb.cc.derek.other": false,
+		"agents.spawn.troupe.ops.control": false, "agents.list.troupe.ops.control": false, "agents.stop.troupe.ops.control": false, "agents.query": false, "agents.later.x": false,
 		"troupe.box.r.root": false, "$JS.API.STREAM.DELETE.X": false, "_R_.x": false, "_GR_.x": false, "a.>": false, "a..b": false, "": false,
 	} {
 		if c.mayAnswerAt(subject) != may {

@@ -192,7 +192,7 @@ func (h *Host) spawn(_ context.Context, caller string, data []byte) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{created: time.Now(), spawned: true, lifetime: lifetime, exportedAgent: &exportedAgent{name: r.SessionID, task: client.RunRequest{
+	s := &session{created: time.Now(), lifetime: lifetime, exportedAgent: &exportedAgent{name: r.SessionID, spawned: true, task: client.RunRequest{
 		Conversation: r.SessionID, Agent: r.Agent, Dir: r.Dir, Model: r.Model, AllowedTools: r.AllowedTools, PermissionMode: r.PermissionMode, MaxTurns: r.MaxTurns}}}
 	if err := h.addSession(s, "A session of the agent "+r.Agent); err != nil {
 		return nil, err
@@ -289,7 +289,10 @@ func (h *Host) stop(ctx context.Context, caller string, data []byte) (any, error
 func (h *Host) denySession(ctx context.Context, name string) error {
 	h.sessions.mu.Lock()
 	other, heard := h.sessions.other[name]
-	delete(h.sessions.other, name) // its node stops it, or a heartbeat brings it back
+	if heard {
+		other.stopping = true
+		h.sessions.other[name] = other
+	}
 	h.sessions.mu.Unlock()
 	if heard && !other.isOffline() {
 		return errSilent

@@ -21,7 +21,9 @@ type exportedAgent struct {
 	// name is the last token of its subjects.
 	name string
 	// task has the fields of the runs that prompts start: the agent and, of a session, the conversation.
-	task             client.RunRequest
+	task client.RunRequest
+	// spawned says that it is a session that ends by stop or its lifetime, and not with its run.
+	spawned          bool
 	host             *Host
 	service          micro.Service
 	promptSubject    string
@@ -142,15 +144,11 @@ func (e *exportedAgent) removeRun(p *promptRun) {
 	e.live = slices.DeleteFunc(e.live, func(l *promptRun) bool { return l == p })
 }
 
-// markStopped makes the agent refuse further prompts; false: it did already.
-func (e *exportedAgent) markStopped() bool {
+// setStopped makes the agent refuse or take further prompts.
+func (e *exportedAgent) setStopped(stopped bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.stopped {
-		return false
-	}
-	e.stopped = true
-	return true
+	e.stopped = stopped
 }
 
 func (e *exportedAgent) isStopped() bool {

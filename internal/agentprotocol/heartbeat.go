@@ -27,7 +27,9 @@ type heartbeat struct {
 	IntervalS  float64 `json:"interval_s"`
 
 	// Role is what the instance is, if it is no agent of the node: roleSession or roleController.
-	Role    string `json:"role,omitempty"`
+	Role string `json:"role,omitempty"`
+	// Spawned says that spawn started the session: no other node exports one of the name.
+	Spawned bool   `json:"spawned,omitempty"`
 	Node    string `json:"node"`
 	State   string `json:"state"`
 	Prompts int    `json:"prompts"` // that it answers now
@@ -40,7 +42,7 @@ type heartbeat struct {
 // beat makes the heartbeat of this moment.
 func (e *exportedAgent) beat() heartbeat {
 	c, info := e.host.cfg, e.service.Info()
-	b := heartbeat{Agent: c.Names.Prefix(), Owner: c.Owner, Session: e.name, Role: info.Metadata["role"], InstanceID: info.ID, Time: time.Now().UTC().Format(time.RFC3339),
+	b := heartbeat{Agent: c.Names.Prefix(), Owner: c.Owner, Session: e.name, Role: info.Metadata["role"], Spawned: e.spawned, InstanceID: info.ID, Time: time.Now().UTC().Format(time.RFC3339),
 		IntervalS: c.Heartbeat.Seconds(), Node: c.Node, State: stateIdle}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -27,6 +27,8 @@ const (
 	runsLookedAt = 1024
 	// sessionTimeout bounds the requests to nodes about a session.
 	sessionTimeout = 10 * time.Second
+	// expireAgainAfter is how soon a session whose lifetime is over is stopped again after an error.
+	expireAgainAfter = 5 * time.Second
 )
 
 // The values of role in metadata and heartbeats.
@@ -38,11 +40,11 @@ const (
 // session is a session of this node.
 type session struct {
 	*exportedAgent
-	created time.Time
-	// spawned says that it ends by stop or its lifetime, and not with its run. ends is zero if it has no lifetime.
-	spawned  bool
-	lifetime time.Duration
+	created  time.Time
+	lifetime time.Duration // 0: none
 	timer    *time.Timer
+	// ending orders its stops, so that each one returns after its runs were canceled.
+	ending sync.Mutex
 }
 
 // sessionSet holds the sessions of this node, and what the heartbeats of other nodes say of theirs.
@@ -58,10 +60,21 @@ type sessionSet struct {
 type otherSession struct {
 	beat heartbeat
 	at   time.Time
+	// stopping says that a stop came after that heartbeat: its node ends the session, or a heartbeat says otherwise.
+	stopping bool
 }
 
 func (o otherSession) isOffline() bool {
 	return time.Since(o.at) > missedBeats*time.Duration(o.beat.IntervalS*float64(time.Second))
+}
+
+// excludes reports whether the session has its name to itself. One that was spawned has a single instance: a second one
+// would start runs without the fields of the spawn.
+func (o otherSession) excludes(spawned bool) bool {
+	if spawned {
+		return !o.stopping && !o.isOffline()
+	}
+	return o.beat.Spawned && !o.isOffline()
 }
 
 var (
@@ -79,7 +92,7 @@ func (h *Host) addSession(s *session, description string) error {
 	case set.closed:
 		set.mu.Unlock()
 		return &client.Error{Code: client.CodeUnavailable, Text: "the node is closing"}
-	case own, heard && s.spawned && !other.isOffline(), h.isAgentName(s.name):
+	case own, heard && other.excludes(s.spawned), h.isAgentName(s.name):
 		set.mu.Unlock()
 		return errSessionExists
 	case len(set.own) >= sessionsMax:
@@ -144,7 +157,7 @@ func (h *Host) otherSessions() (list []heartbeat) {
 	for _, name := range slices.Sorted(maps.Keys(h.sessions.other)) {
 		if o := h.sessions.other[name]; o.isOffline() {
 			delete(h.sessions.other, name)
-		} else if h.sessions.own[name] == nil {
+		} else if h.sessions.own[name] == nil && !o.stopping {
 			list = append(list, o.beat)
 		}
 	}
@@ -192,20 +205,36 @@ func (h *Host) exported() []*exportedAgent {
 	return all
 }
 
-// expire stops a session whose lifetime is over.
+// expire stops a session whose lifetime is over. It tries again until its runs are canceled.
 func (h *Host) expire(s *session) {
-	if err := h.stopSession(h.ctx, s, "the lifetime of its session is over"); err != nil {
+	for h.ctx.Err() == nil {
+		err := h.stopSession(h.ctx, s, "the lifetime of its session is over")
+		if err == nil {
+			return
+		}
 		h.cfg.Logger.Warn("the runs of a session were not canceled", "session", s.name, "error", err)
+		select {
+		case <-time.After(expireAgainAfter):
+		case <-h.ctx.Done():
+		}
 	}
 }
 
-// stopSession ends a session of this node and cancels its runs. A prompt whose run begins now cancels it itself.
+// stopSession cancels the runs of a session of this node and ends it. A prompt whose run begins now cancels it itself.
+// After an error the session goes on, so that the stop can be repeated.
 func (h *Host) stopSession(ctx context.Context, s *session, why string) error {
-	if !s.markStopped() {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	if s.isStopped() {
 		return nil
 	}
+	s.setStopped(true)
+	if err := h.cancelConversation(ctx, s.name, why); err != nil {
+		s.setStopped(false)
+		return err
+	}
 	h.removeSession(s)
-	return h.cancelConversation(ctx, s.name, why)
+	return nil
 }
 
 // cancelConversation cancels the runs of a conversation that have not ended, those that wait first. Model calls are
@@ -266,10 +295,19 @@ func (h *Host) exportConversations() error {
 		}
 		delete(running, s.name)
 	}
+	maps.DeleteFunc(running, func(id string, _ client.RunInfo) bool { return h.isSpawnedElsewhere(id) })
 	for _, id := range slices.Sorted(maps.Keys(running)) {
 		h.exportConversation(ctx, id, running[id])
 	}
 	return nil
+}
+
+// isSpawnedElsewhere reports whether another node has a session that was spawned.
+func (h *Host) isSpawnedElsewhere(name string) bool {
+	h.sessions.mu.Lock()
+	defer h.sessions.mu.Unlock()
+	other, heard := h.sessions.other[name]
+	return heard && other.excludes(false)
 }
 
 // exportConversation makes a session of a conversation. Its prompts continue it with the agent and the directory of the
@@ -303,11 +341,18 @@ func (h *Host) hearSessions(m *nats.Msg) {
 	}
 	h.sessions.mu.Lock()
 	defer h.sessions.mu.Unlock()
-	if _, known := h.sessions.other[b.Session]; !known && len(h.sessions.other) >= instancesMax {
+	heard, known := h.sessions.other[b.Session]
+	switch {
+	case known && heard.excludes(false) && !b.Spawned: // its node is about to end it
+		return
+	case !known && len(h.sessions.other) >= instancesMax:
 		return
 	}
 	if h.sessions.other == nil {
 		h.sessions.other = map[string]otherSession{}
 	}
-	h.sessions.other[b.Session] = otherSession{b, time.Now()}
+	h.sessions.other[b.Session] = otherSession{beat: b, at: time.Now()}
+	if own := h.sessions.own[b.Session]; b.Spawned && own != nil && !own.spawned { // it was exported before this was heard
+		h.begin(func() { h.removeSession(own) })
+	}
 }

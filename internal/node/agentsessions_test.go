@@ -12,7 +12,6 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/agentprotocol"
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/cluster/shard"
 )
 
 // sessionReply is an answer of the controller of sessions.
@@ -304,21 +303,7 @@ func TestAttackControllerReplies(t *testing.T) {
 func TestSessionsOfACluster(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	e := startSharedServer(t)
-	script := writeScript(t, remembering)
-	hosts := map[string]*Node{}
-	for _, name := range []string{"a", "b"} {
-		hosts[name] = startSharedNodeWith(t, e, name, func(c *Config) {
-			c.LeaseTTL, c.Model, c.AgentsOnBus = shard.TTLDefault, script, &AgentsOnBus{Owner: "ops", Heartbeat: 50 * time.Millisecond}
-		})
-	}
-	waitForSpread(t, hosts["a"], hosts["b"])
-	nc, err := e.Connect(bus.RoleClient)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	c := &busCaller{t, nc}
+	c := startAgentsOnCluster(t, remembering)
 	const sessions = 12
 	at := map[string]bool{}
 	for i := range sessions {
