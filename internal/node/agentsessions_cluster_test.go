@@ -33,6 +33,12 @@ func startAgentsOnCluster(t *testing.T, script string) *busCaller {
 	return &busCaller{t, nc}
 }
 
+// sessionBeat is the heartbeat of a session.
+type sessionBeat struct {
+	Session string `json:"session"`
+	Node    string `json:"node"`
+}
+
 // A session that was spawned has one instance, also while another node works on a run of it: each prompt has the fields
 // of the spawn.
 func TestSpawnedSessionHasOneInstanceOnACluster(t *testing.T) {
@@ -71,12 +77,7 @@ func TestSpawnedSessionHasOneInstanceOnACluster(t *testing.T) {
 			}
 			n++
 		}
-		var b struct {
-			Session  string `json:"session"`
-			Role     string `json:"role"`
-			Node     string `json:"node"`
-			Instance string `json:"instance_id"`
-		}
+		var b sessionBeat
 		if err := json.Unmarshal(c.next(beats).Data, &b); err != nil {
 			t.Fatal(err)
 		}
