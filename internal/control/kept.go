@@ -1,6 +1,7 @@
 package control
 
 import (
+	"container/list"
 	"slices"
 	"sync"
 
@@ -17,13 +18,14 @@ const writtenRowsMax = 1024
 // row needs no read. If another node has written it meanwhile, the server refuses the revision, and
 // the row is read.
 type writtenRows struct {
-	mu   sync.Mutex
-	rows map[string]writtenRow
-	old  []string // in the order in which they were kept; may name rows that were taken
+	mu    sync.Mutex
+	rows  map[string]*list.Element // of order
+	order list.List                // of writtenRow: the row that was written longest ago first
 }
 
 type writtenRow struct {
 	row      Row
+	run      string
 	revision uint64
 }
 
@@ -31,9 +33,19 @@ type writtenRow struct {
 func (w *writtenRows) take(run string) (row Row, revision uint64, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	k, ok := w.rows[run]
-	delete(w.rows, run)
+	k, ok := w.remove(run)
 	return k.row, k.revision, ok
+}
+
+// remove forgets a row. The caller holds mu.
+func (w *writtenRows) remove(run string) (k writtenRow, ok bool) {
+	at := w.rows[run]
+	if at == nil {
+		return k, false
+	}
+	delete(w.rows, run)
+	k, ok = w.order.Remove(at).(writtenRow)
+	return k, ok
 }
 
 // keep remembers a row that was written. A row that has ended is hardly written again.
@@ -44,12 +56,14 @@ func (w *writtenRows) keep(run string, row Row, revision uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.rows == nil {
-		w.rows = map[string]writtenRow{}
+		w.rows = map[string]*list.Element{}
 	}
-	w.rows[run] = writtenRow{row, revision}
-	if w.old = append(w.old, run); len(w.old) > writtenRowsMax {
-		delete(w.rows, w.old[0])
-		w.old = w.old[1:]
+	w.remove(run)
+	w.rows[run] = w.order.PushBack(writtenRow{row, run, revision})
+	if len(w.rows) > writtenRowsMax {
+		if oldest, ok := w.order.Front().Value.(writtenRow); ok {
+			w.remove(oldest.run)
+		}
 	}
 }
 

@@ -54,8 +54,8 @@ func TestWrittenRowsAreBounded(t *testing.T) {
 	for i := range 3 * writtenRowsMax {
 		w.keep(fmt.Sprint(i%(2*writtenRowsMax)), row, uint64(i))
 	}
-	if len(w.rows) > writtenRowsMax || len(w.old) > writtenRowsMax {
-		t.Errorf("%d rows, %d names", len(w.rows), len(w.old))
+	if len(w.rows) != writtenRowsMax || w.order.Len() != writtenRowsMax {
+		t.Errorf("%d rows, %d in order", len(w.rows), w.order.Len())
 	}
 	w.keep("a", row, 7)
 	if _, revision, ok := w.take("a"); !ok || revision != 7 {
@@ -68,6 +68,28 @@ func TestWrittenRowsAreBounded(t *testing.T) {
 	w.keep("b", row, 8)
 	if _, _, ok := w.take("b"); ok {
 		t.Error("a row that has ended is kept")
+	}
+}
+
+// TestRowsOfLiveRunsAreKeptHoweverOftenTheyAreWritten: each write takes a row and keeps it again, and one that is seldom
+// written stays, too.
+func TestRowsOfLiveRunsAreKeptHoweverOftenTheyAreWritten(t *testing.T) {
+	var w writtenRows
+	row := Row{RunInfo: client.RunInfo{State: client.RunLive}}
+	w.keep("seldom", row, 1)
+	missed := 0
+	for i := range 4 * writtenRowsMax {
+		run := fmt.Sprint(i % 10)
+		if _, _, ok := w.take(run); !ok {
+			missed++
+		}
+		w.keep(run, row, uint64(i))
+	}
+	if missed != 10 {
+		t.Errorf("%d of %d writes need a read; want 10, the first of each run", missed, 4*writtenRowsMax)
+	}
+	if _, revision, ok := w.take("seldom"); !ok || revision != 1 {
+		t.Error("the row that is seldom written is gone")
 	}
 }
 
