@@ -73,15 +73,8 @@ func (c *lookup) findUnlisted(ctx context.Context, run string) (info client.RunI
 		case e.reader.Deleted:
 			return info, false, nil
 		case e.super != nil:
-			s := e.super.State
-			info.Title, info.Model = shortTitle(s.Run.Goal), s.Run.Model.Name
-			if s.Run.InLane {
-				info.Conversation = s.Run.Conversation
-			}
-			if s.Began > 0 {
-				info.Started = time.UnixMilli(s.Began).UTC().Format(time.RFC3339)
-			}
-			ok = true
+			info, ok = rowOf(e.super.State, c.cfg.Name), true
+			info.RunID = run
 		case e.hasBegun():
 			ok = true
 		}

@@ -39,3 +39,28 @@ func TestARowThatTheGatewayEndsHasEndedNow(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnersSeeRunsWhoseRowsWereLost: the row of a run that the index does not have, or has without its owner, gets the
+// owner of its log.
+func TestOwnersSeeRunsWhoseRowsWereLost(t *testing.T) {
+	post := memory.New(memory.Config{})
+	putEntry(t, post, mailbox.At("lost", mailbox.Super), "", supervisor.Opened{Run: "lost", Goal: "do it", Owner: "alice"}, false)
+	c := newOpener(&Config{Post: post, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
+	found, ok, err := c.findUnlisted(t.Context(), "lost")
+	if err != nil || !ok || found.RunID != "lost" || found.Owner != "alice" || found.Title != "do it" {
+		t.Errorf("%+v, %t, %v; want the run of alice", found, ok, err)
+	}
+	state := supervisor.State{Phase: supervisor.Live, Run: supervisor.Opened{Run: "lost", Goal: "do it", Owner: "alice"}}
+	for run, row := range map[string]client.RunInfo{"titled": {Title: "do it"}, "bare": {}} {
+		row.RunID, row.State = run, client.RunLive
+		if _, err := c.cfg.Runs.Add(t.Context(), row); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.cfg.Runs.Record(t.Context(), run, Report{State: state, Place: 1}, false); err != nil {
+			t.Fatal(err)
+		}
+		if got, _, err := c.cfg.Runs.Get(t.Context(), run); err != nil || got.Owner != "alice" || got.Title != "do it" {
+			t.Errorf("%s: %+v, %v; want the owner of its log", run, got, err)
+		}
+	}
+}

@@ -129,9 +129,7 @@ func (r *Runs) Record(ctx context.Context, run string, report Report, adds bool)
 		}
 		if full := rowOf(report.State, report.Node); done.Missing {
 			row.RunInfo = full
-		} else if report.Place > 0 && row.Title == "" && full.Title != "" { // who found the run knew only its id
-			row.Title, row.Model, row.Conversation = full.Title, cmp.Or(row.Model, full.Model), cmp.Or(row.Conversation, full.Conversation)
-			row.Owner = cmp.Or(row.Owner, full.Owner)
+		} else if report.Place > 0 && row.addMissing(full) {
 			changed = true
 		}
 		if report.Result != nil {
@@ -142,6 +140,19 @@ func (r *Runs) Record(ctx context.Context, run string, report Report, adds bool)
 		return changed
 	})
 	return done, err
+}
+
+// addMissing fills in what the process that wrote a row did not know: it may have had only the id of the run, or be of a
+// release without owners.
+func (r *Row) addMissing(full client.RunInfo) (changed bool) {
+	if r.Title == "" && full.Title != "" {
+		r.Title, r.Model, r.Conversation = full.Title, cmp.Or(r.Model, full.Model), cmp.Or(r.Conversation, full.Conversation)
+		changed = true
+	}
+	if r.Owner == "" && full.Owner != "" {
+		r.Owner, changed = full.Owner, true
+	}
+	return changed
 }
 
 // repair replaces an older Summary of a row, if there is a row.
