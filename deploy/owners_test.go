@@ -26,6 +26,7 @@ type ownerSite struct {
 	model   string
 	clients map[string]*client.Client
 	run     string // of alice, which asks a person
+	waiting string // the run that ownedVerbs adds to the conversation of run
 }
 
 // startOwnerSite starts a run of alice in her conversation "notes", which waits for an answer, and a schedule of hers.
@@ -138,6 +139,7 @@ type ownedVerb struct {
 // ownedVerbs are all verbs that are about one run, conversation or schedule. The last ones end or remove something.
 func (s *ownerSite) ownedVerbs() []ownedVerb {
 	run, id := s.run, client.NewID
+	s.waiting = id()
 	return []ownedVerb{
 		{"get", client.GetRequest{RunID: run}, ""},
 		{"get", client.GetRequest{RunID: run, Describe: true}, ""},
@@ -148,12 +150,13 @@ func (s *ownerSite) ownedVerbs() []ownedVerb {
 		{"blob", client.BlobRequest{RunID: run, Blob: "x"}, client.CodeBad},
 		{"context", client.ContextRequest{RunID: run}, ""},
 		{"backlog", client.BacklogRequest{RunID: run}, ""},
+		{"permissions", client.PermissionsRequest{RunID: run}, ""},
 		{"attach", client.AttachRequest{RunID: run, Data: []byte("x")}, client.CodeConflict},
 		{"recall", client.RecallRequest{RunID: run}, client.CodeBad},
 		{"run", client.RunRequest{RunID: run, Resume: true}, ""},
 		{"run", client.RunRequest{RunID: id(), Prompt: "p", Model: s.model, Fork: run}, ""},
 		{"run", client.RunRequest{RunID: id(), Prompt: "p", Model: s.model, Fork: run + "@root:1"}, client.CodeBad},
-		{"run", client.RunRequest{RunID: id(), Prompt: "p", Model: s.model, Conversation: "notes"}, ""},
+		{"run", client.RunRequest{RunID: s.waiting, Prompt: "p", Model: s.model, Conversation: "notes"}, ""},
 		{"run", client.RunRequest{RunID: "nightly", Prompt: "p", Model: s.model, Every: "0 3 * * *"}, ""},
 		{"conversations", client.ConversationsRequest{Conversation: "notes"}, ""},
 		{"lane", client.LaneRequest{Conversation: "notes", RunID: run, Action: client.LaneDrop}, client.CodeConflict},
@@ -161,11 +164,23 @@ func (s *ownerSite) ownedVerbs() []ownedVerb {
 		{"steer", client.SteerRequest{RunID: run, Request: id(), Text: "t"}, ""},
 		{"budget", client.BudgetRequest{RunID: run, Request: id(), Patch: true, Limits: spec.RunLimits{Tokens: 500_000}}, ""},
 		{"policy", client.PolicyRequest{RunID: run, Request: id()}, ""},
+		{"permissions", client.PermissionsRequest{RunID: run, Request: id(), Deny: []string{"Bash(git push:*)"}}, ""},
 		{"answer", client.AnswerRequest{RunID: run, Request: id(), Query: "1-0.1", Decision: spec.TextOnly, Text: "red"}, ""},
 		{"cancel", client.CancelRequest{RunID: run, Request: id()}, ""},
 		{"delete", client.DeleteRequest{RunID: run, Conversation: "other"}, ""},
 		{"delete", client.DeleteRequest{Conversation: "notes"}, ""},
 		{"delete", client.DeleteRequest{Schedule: "nightly"}, ""},
+	}
+}
+
+// settle waits until the conversation "notes" has no run that works, if a verb deletes the conversation.
+func (s *ownerSite) settle(v ownedVerb) {
+	s.t.Helper()
+	if r, ok := v.request.(client.DeleteRequest); !ok || r.Conversation != "notes" {
+		return
+	}
+	if info, err := s.clients["client"].Wait(s.t.Context(), s.waiting); err != nil || info.State != client.RunFinished {
+		s.t.Errorf("%+v, %v; want it finished", info, err)
 	}
 }
 
@@ -184,6 +199,7 @@ func TestAttackOtherOwners(t *testing.T) {
 				t.Errorf("bob as %q: %s: %q; want the server to refuse it", forged, v.verb, code)
 			}
 		}
+		s.settle(v)
 		if code, _, data := s.ask("alice", "alice", v.verb, v.request); code != v.own {
 			t.Errorf("the owner: %s %+v: %q %s; want %q", v.verb, v.request, code, data, v.own)
 		}
@@ -211,6 +227,7 @@ func TestAttackVerbsOfOperators(t *testing.T) {
 func TestOperatorsMayDoWhatOwnersMay(t *testing.T) {
 	s := startOwnerSite(t)
 	for _, v := range s.ownedVerbs() {
+		s.settle(v)
 		if code, _, data := s.ask("client", "", v.verb, v.request); code != v.own {
 			t.Errorf("%s %+v: %q %s; want %q", v.verb, v.request, code, data, v.own)
 		}
@@ -262,6 +279,49 @@ func checkSet[T any](t *testing.T, what string, want []string, list []T, name fu
 	slices.Sort(got)
 	if slices.Sort(want); !slices.Equal(got, want) {
 		t.Errorf("%s %v, want %v", what, got, want)
+	}
+}
+
+// A fork that an operator makes belongs to the owner of its original, whether it begins with all logs or with a history.
+func TestForksBelongToTheOwnerOfTheOriginal(t *testing.T) {
+	s := startOwnerSite(t)
+	for _, from := range []string{s.run, s.run + "@0", s.run + "@root:0"} {
+		fork := client.NewID()
+		if _, err := s.clients["client"].Run(t.Context(), client.RunRequest{RunID: fork, Fork: from, Prompt: "go on"}); err != nil {
+			t.Errorf("%s: %v", from, err)
+			continue
+		}
+		if info, err := s.clients["client"].Get(t.Context(), fork); err != nil || info.Owner != "alice" {
+			t.Errorf("the fork of %s belongs to %q, %v", from, info.Owner, err)
+		}
+		if code, _, _ := s.ask("alice", "alice", "events", client.EventsRequest{RunID: fork}); code != "" {
+			t.Errorf("the owner reads the fork of %s: %q", from, code)
+		}
+		if code, _, _ := s.ask("bob", "bob", "get", client.GetRequest{RunID: fork}); code != client.CodeForbidden {
+			t.Errorf("another owner reads the fork of %s: %q", from, code)
+		}
+	}
+}
+
+// The rights of a run are narrowed under the verified name of its owner, whatever the request says.
+func TestOwnersNarrowTheirRuns(t *testing.T) {
+	s := startOwnerSite(t)
+	request := client.PermissionsRequest{RunID: s.run, Request: client.NewID(), Deny: []string{"Bash(git push:*)"}, By: "ann"}
+	if code, _, data := s.ask("alice", "alice", "permissions", request); code != "" {
+		t.Fatalf("%q %s", code, data)
+	}
+	var by string
+	err := s.clients["alice"].Events(t.Context(), s.run, nil, true, func(e client.Event, raw []byte) error {
+		if by = string(raw); strings.Contains(by, "git push") {
+			return client.ErrStop
+		}
+		return nil
+	})
+	if err != nil || !strings.Contains(by, `"by":"alice"`) {
+		t.Errorf("the event is %s, %v", by, err)
+	}
+	if _, _, data := s.ask("alice", "alice", "permissions", client.PermissionsRequest{RunID: s.run}); !strings.Contains(string(data), `"by":"alice"`) {
+		t.Errorf("the permissions are %s", data)
 	}
 }
 

@@ -186,7 +186,7 @@ func makeFork(entries []mailbox.Message, r client.RunRequest, p forkPoint, now t
 	}
 	at := forkTime(r.RunID, now).UnixMilli()
 	logs := &forkedLogs{from: p.run, to: r.RunID, shift: at - newestStamp(cut), open: func(o *supervisor.Opened) {
-		o.Run, o.Fork, o.Conversation, o.Caller, o.Owner = r.RunID, p.String(), "", r.Caller, r.Owner
+		o.Run, o.Fork, o.Conversation, o.Caller, o.Owner = r.RunID, p.String(), "", r.Caller, cmp.Or(r.Owner, o.Owner)
 		moveOpened(o, r.Dir)
 	}}
 	what, err := newForkChanges(r, p, original, at, choose)

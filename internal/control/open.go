@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/spec"
@@ -55,18 +56,18 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if accepted, exists, err := c.continueExisting(ctx, r); exists || err != nil {
 		return accepted, err
 	}
-	if err := c.checkRoom(ctx); err != nil {
-		return nil, err
-	}
-	if err := c.cfg.Queue.checkFull(); err != nil {
+	if err := cmp.Or(c.checkRoom(ctx), c.cfg.Queue.checkFull()); err != nil {
 		return nil, err
 	}
 	asked := r.Conversation
+	var err error
 	if r.Conversation != "" {
-		var err error
 		if r.Conversation, r.Owner, err = c.checkConversation(ctx, r); err != nil {
 			return nil, err
 		}
+	}
+	if r.Owner, err = c.forkOwner(ctx, r); err != nil {
+		return nil, err
 	}
 	opened, accepted, err := c.buildOpened(ctx, r, asked)
 	if err != nil {
@@ -84,6 +85,17 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 		return accepted, err
 	}
 	return c.enterLane(ctx, r.Conversation, accepted)
+}
+
+// forkOwner returns the owner of a new run: the fork that an operator makes has the owner of its original, unless it is
+// part of a conversation, which has an owner of its own.
+func (c *opener) forkOwner(ctx context.Context, r client.RunRequest) (owner string, err error) {
+	if r.Fork == "" || r.Conversation != "" || r.Owner != "" {
+		return r.Owner, nil
+	}
+	from, _, _ := strings.Cut(r.Fork, "@")
+	owner, _, err = c.ownerOf(ctx, from)
+	return owner, err
 }
 
 // continueExisting handles a request whose run exists, was deleted, or must exist (resume). handled is false if a new
