@@ -1,6 +1,7 @@
 package runspec
 
 import (
+	"cmp"
 	"os"
 	"slices"
 	"strings"
@@ -36,16 +37,35 @@ func (b *Builder) FindDifferences(t spec.Task) map[string]string {
 	compare(spec.RouteVersion, b.RouteVersion(t.Model.Name))
 	further := slices.DeleteFunc(slices.Clone(toolset.NamedOnly), func(name string) bool { return t.Hashes[spec.ToolVersion+name] == "" })
 	if tools, err := toolVersions(b, t.Workspace, further); err == nil {
-		for key := range t.Hashes {
-			if _, here := tools[key]; strings.HasPrefix(key, spec.ToolVersion) && !here {
-				compare(key, "")
-			}
-		}
-		for key, hash := range tools {
-			compare(key, hash)
+		for _, key := range differentTools(t, tools) {
+			compare(key, tools[key])
 		}
 	}
 	return found
+}
+
+// differentTools returns the keys of the tools that differ from those of a task, and of those that this node lacks. Tools
+// of another class come first: they wait for a person, and FoundMax must not leave them out.
+func differentTools(t spec.Task, tools map[string]string) (keys []string) {
+	for key, recorded := range t.Hashes {
+		if here := tools[key]; strings.HasPrefix(key, spec.ToolVersion) && here != recorded {
+			keys = append(keys, key)
+		}
+	}
+	for key := range tools {
+		if t.Hashes[key] == "" {
+			keys = append(keys, key)
+		}
+	}
+	rank := func(key string) int {
+		here, _, _ := strings.Cut(tools[key], ":")
+		if recorded, _, _ := strings.Cut(t.Hashes[key], ":"); here != "" && recorded != "" && here != recorded {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
+	return keys
 }
 
 // promptVersion returns the version of the current definition; ok is false if this node
