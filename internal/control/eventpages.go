@@ -56,6 +56,7 @@ type replayFlight struct {
 	done   chan struct{} // closed once replay and err are set
 	replay *eventReplay
 	err    error
+	expiry *time.Timer // forgets a detached flight; nil before. It is guarded by the lock of eventPages
 }
 
 // replayKey names the events of a run after a cursor.
@@ -156,7 +157,7 @@ func (p *eventPages) detach(key string, f *replayFlight) error {
 		return errBusy
 	case known == nil:
 		p.detached[key] = f
-		time.AfterFunc(replayTimeout+keptEventsAge, func() { p.forget(key, f) }) // no request came meanwhile
+		f.expiry = time.AfterFunc(replayTimeout+keptEventsAge, func() { p.forget(key, f) }) // no request came meanwhile
 	}
 	return errReplaying
 }
@@ -170,7 +171,7 @@ func (p *eventPages) makeDetachedRoom() bool {
 	for key, f := range p.detached {
 		select {
 		case <-f.done:
-			delete(p.detached, key)
+			p.drop(key, f)
 			return true
 		default:
 		}
@@ -182,7 +183,15 @@ func (p *eventPages) forget(key string, f *replayFlight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.detached[key] == f {
-		delete(p.detached, key)
+		p.drop(key, f)
+	}
+}
+
+// drop forgets a detached flight. Its timer would hold the events of the replay until it fires. The caller holds the lock.
+func (p *eventPages) drop(key string, f *replayFlight) {
+	delete(p.detached, key)
+	if f.expiry != nil {
+		f.expiry.Stop()
 	}
 }
 

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/troupe-run/troupe/client"
 )
@@ -136,4 +138,29 @@ func TestReplayThatPanicsDoesNotEndTheNode(t *testing.T) {
 	if _, err := p.read(t.Context(), "r", func(context.Context) (*eventReplay, error) { panic("a reader's bug") }); !errors.Is(err, errPanic) || logged != "events: a reader's bug" {
 		t.Errorf("%v, logged %q", err, logged)
 	}
+}
+
+// detachedReplay detaches a replay that has ended from its request, and returns a weak pointer to its events.
+func detachedReplay(p *eventPages, key string) (weak.Pointer[eventReplay], error) {
+	f := &replayFlight{cancel: func() {}, done: make(chan struct{}), replay: longRun(3)}
+	close(f.done)
+	return weak.Make(f.replay), p.detach(key, f)
+}
+
+func TestReplayThatWasTakenLeavesMemory(t *testing.T) {
+	p := newPages(t.Context())
+	events, err := detachedReplay(p, "r")
+	if !errors.Is(err, errReplaying) {
+		t.Fatal(err)
+	}
+	if got, err := p.read(t.Context(), "r", nil); err != nil || len(got.list) != 3 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for range 3 {
+		runtime.GC()
+	}
+	if events.Value() != nil {
+		t.Error("the events are in memory after a request has taken them")
+	}
+	runtime.KeepAlive(p)
 }
