@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -49,9 +50,9 @@ const controllerHelp = "This agent starts, lists and stops sessions: conversatio
 // exportController registers the controller.
 func (h *Host) exportController() error {
 	e := &exportedAgent{name: controllerName}
-	own := []endpoint{{verbSpawn, h.handleControl(h.spawn), queueGroup}, {verbList, h.handleControl(h.listSessions), queueGroup},
+	own := []endpoint{{verbSpawn, h.handleControl(h.spawn, nil), queueGroup}, {verbList, h.handleControl(h.listSessions, nil), queueGroup},
 		// All nodes take it: the one that has the session answers.
-		{verbStop, h.handleControl(h.stop), ""}}
+		{verbStop, h.handleControl(h.stop, h.isElsewhere), ""}}
 	err := h.export(e, "Starts, lists and stops sessions", map[string]string{"role": roleController}, append(e.endpoints(e.handleHelp), own...)...)
 	if err != nil {
 		return fmt.Errorf("agentprotocol: %s: %w", controllerName, err)
@@ -59,7 +60,7 @@ func (h *Host) exportController() error {
 	h.controller = e
 	subject, err := h.cfg.Names.AgentSubject(names.AgentHeartbeat, h.cfg.Owner, controllerName)
 	if err == nil {
-		_, err = h.cfg.Conn.Subscribe(strings.TrimSuffix(subject, controllerName)+"*", h.hearSessions)
+		h.beats, err = h.cfg.Conn.Subscribe(strings.TrimSuffix(subject, controllerName)+"*", h.hearSessions)
 	}
 	if err != nil {
 		return fmt.Errorf("agentprotocol: heartbeats of sessions: %w", err)
@@ -85,8 +86,21 @@ func (e *exportedAgent) handleHelp(r micro.Request) {
 // errSilent says that another node answers.
 var errSilent = errors.New("agentprotocol: another node answers")
 
-// handleControl serves a request to the controller in a goroutine of its own. caller names a verified sender.
-func (h *Host) handleControl(do func(ctx context.Context, caller string, data []byte) (any, error)) func(micro.Request) {
+// isElsewhere reports whether a request is about a session that this node does not have.
+func (h *Host) isElsewhere(data []byte) bool {
+	var r struct {
+		SessionID string `json:"session_id"`
+	}
+	if decodeObject(data, &r) != nil || names.CheckToken(r.SessionID) != nil {
+		return false // every node may say that it is malformed
+	}
+	_, own := h.ownSession(r.SessionID)
+	return !own
+}
+
+// handleControl serves a request to the controller in a goroutine of its own. caller names a verified sender. A node
+// that is busy or closing is silent about a request that elsewhere reports as one for another node.
+func (h *Host) handleControl(do func(ctx context.Context, caller string, data []byte) (any, error), elsewhere func(data []byte) bool) func(micro.Request) {
 	return func(r micro.Request) {
 		if !bus.CanAnswer(r.Reply()) {
 			return
@@ -109,14 +123,24 @@ func (h *Host) handleControl(do func(ctx context.Context, caller string, data []
 			refuse(*failed)
 			return
 		}
+		slots, deny := h.promptSlots, refuse
+		if elsewhere != nil && elsewhere(r.Data()) {
+			slots, deny = h.denialSlots, func(problem) {}
+		}
 		select {
-		case h.promptSlots <- struct{}{}:
+		case slots <- struct{}{}:
 		default:
-			refuse(busyProblem)
+			deny(busyProblem)
 			return
 		}
 		begun := h.begin(func() {
-			defer func() { <-h.promptSlots }()
+			defer func() { <-slots }()
+			defer func() {
+				if bug := recover(); bug != nil {
+					h.cfg.Logger.Error("a request to the controller met a bug", "panic", bug, "stack", string(debug.Stack()))
+					deny(bugProblem)
+				}
+			}()
 			v, err := do(h.ctx, caller, r.Data())
 			switch {
 			case errors.Is(err, errSilent):
@@ -127,8 +151,8 @@ func (h *Host) handleControl(do func(ctx context.Context, caller string, data []
 			}
 		})
 		if !begun {
-			<-h.promptSlots
-			refuse(closingProblem)
+			<-slots
+			deny(closingProblem)
 		}
 	}
 }
@@ -236,7 +260,7 @@ func (s *session) describe() sessionInfo {
 	b, t := s.beat(), s.task
 	i := sessionInfo{SessionID: s.name, Subject: s.promptSubject, HeartbeatSubject: s.heartbeatSubject, StatusSubject: s.statusSubject, InstanceID: b.InstanceID, Node: b.Node,
 		Agent: t.Agent, Dir: t.Dir, Model: t.Model, AllowedTools: t.AllowedTools, PermissionMode: t.PermissionMode, MaxTurns: t.MaxTurns,
-		Created: s.created.UTC().Format(time.RFC3339), Active: b.Prompts > 0, Queued: max(0, b.Prompts-1), RunID: b.RunID}
+		Created: s.created.UTC().Format(time.RFC3339), Active: b.State != stateIdle, Queued: max(0, b.Prompts-1), RunID: b.RunID}
 	if s.lifetime > 0 {
 		i.LifetimeS, i.RemainingS = s.lifetime.Seconds(), max(0, time.Until(s.created.Add(s.lifetime)).Truncate(time.Second).Seconds())
 	}
@@ -250,7 +274,7 @@ func (h *Host) listSessions(context.Context, string, []byte) (any, error) {
 		list = append(list, s.describe())
 	}
 	for _, b := range h.otherSessions() {
-		i := sessionInfo{SessionID: b.Session, InstanceID: b.InstanceID, Node: b.Node, Active: b.Prompts > 0, Queued: max(0, b.Prompts-1), RunID: b.RunID}
+		i := sessionInfo{SessionID: b.Session, InstanceID: b.InstanceID, Node: b.Node, Active: b.State != stateIdle, Queued: max(0, b.Prompts-1), RunID: b.RunID}
 		for verb, subject := range map[string]*string{names.AgentPrompt: &i.Subject, names.AgentStatus: &i.StatusSubject, names.AgentHeartbeat: &i.HeartbeatSubject} {
 			var err error
 			if *subject, err = h.cfg.Names.AgentSubject(verb, h.cfg.Owner, b.Session); err != nil {

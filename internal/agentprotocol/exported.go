@@ -31,8 +31,9 @@ type exportedAgent struct {
 	heartbeatSubject string
 
 	mu      sync.Mutex
-	live    []*promptRun // the newest last
-	stopped bool         // no further prompt is served
+	live    []*promptRun   // the newest last
+	working client.RunInfo // of the conversation that it is; zero: none, or it was spawned
+	stopped bool           // no further prompt is served
 }
 
 // endpoint is a verb at which an agent takes requests.
@@ -149,6 +150,12 @@ func (e *exportedAgent) setStopped(stopped bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stopped = stopped
+}
+
+func (e *exportedAgent) setWorking(r client.RunInfo) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.working = r
 }
 
 func (e *exportedAgent) isStopped() bool {

@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 )
 
@@ -33,7 +34,7 @@ type heartbeat struct {
 	Node    string `json:"node"`
 	State   string `json:"state"`
 	Prompts int    `json:"prompts"` // that it answers now
-	// RunID is the newest run of these, the tokens are its.
+	// RunID is the newest run of these, the tokens are its. A conversation that answers no prompt has the run that works.
 	RunID       string `json:"run_id,omitempty"`
 	TokensUsed  int64  `json:"tokens_used,omitempty"`
 	TokensLimit int64  `json:"tokens_limit,omitempty"`
@@ -47,6 +48,12 @@ func (e *exportedAgent) beat() heartbeat {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	b.Prompts = len(e.live)
+	if b.Prompts == 0 && e.working.RunID != "" {
+		b.State, b.RunID = stateBusy, e.working.RunID
+		if e.working.State == client.RunParked {
+			b.State = stateWaiting
+		}
+	}
 	for i, p := range e.live {
 		run, waiting, tokens, limit := p.state()
 		switch {

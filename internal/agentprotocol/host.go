@@ -74,9 +74,11 @@ type Host struct {
 	payloadMax  int
 	agents      []*exportedAgent // of the node: those that are no sessions
 	promptSlots chan struct{}
+	denialSlots chan struct{} // for stops of sessions that other nodes may have
 	senders     senderCheck
 	sessions    sessionSet
 	controller  *exportedAgent
+	beats       *nats.Subscription // to the heartbeats of sessions
 	ctx         context.Context
 	end         context.CancelFunc
 
@@ -106,7 +108,7 @@ func Serve(cfg Config) (*Host, error) {
 	if cfg.AnswerTimeout <= 0 {
 		cfg.AnswerTimeout = answerTimeoutDefault
 	}
-	h := &Host{cfg: cfg, payloadMax: int(min(cfg.Conn.MaxPayload(), payloadBytesMax)), promptSlots: make(chan struct{}, PromptsAtOnce)}
+	h := &Host{cfg: cfg, payloadMax: int(min(cfg.Conn.MaxPayload(), payloadBytesMax)), promptSlots: make(chan struct{}, PromptsAtOnce), denialSlots: make(chan struct{}, PromptsAtOnce)}
 	h.ctx, h.end = context.WithCancel(context.Background())
 	for _, a := range cfg.Agents {
 		if len(h.agents) == agentsMax {
@@ -150,6 +152,11 @@ func (h *Host) Close() error {
 	var errs []error
 	for _, a := range h.leaving() {
 		errs = append(errs, a.service.Stop()) // which drains: prompts may still come
+	}
+	if h.beats != nil {
+		if err := h.beats.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) && !errors.Is(err, nats.ErrBadSubscription) {
+			errs = append(errs, fmt.Errorf("agentprotocol: heartbeats of sessions: %w", err))
+		}
 	}
 	h.end()
 	h.mu.Lock()

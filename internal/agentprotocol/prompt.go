@@ -147,7 +147,7 @@ func (p *promptRun) answerPrompt(e envelope, a *exportedAgent, trace string) *pr
 		return problemOf(err)
 	}
 	p.begin(accepted)
-	if a.isStopped() { // the run began while its session was stopped
+	if a.isStopped() && !accepted.Existed { // the run began while its session was stopped
 		if err := p.abandon("its session was stopped"); err != nil {
 			return problemOf(err)
 		}

@@ -2,7 +2,6 @@ package agentprotocol
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/lane"
 )
 
@@ -56,73 +54,73 @@ type sessionSet struct {
 	skipped map[string]bool // conversations that cannot be exported, of which a log entry was written
 }
 
-// otherSession is a session of another node.
-type otherSession struct {
-	beat heartbeat
-	at   time.Time
-	// stopping says that a stop came after that heartbeat: its node ends the session, or a heartbeat says otherwise.
-	stopping bool
-}
-
-func (o otherSession) isOffline() bool {
-	return time.Since(o.at) > missedBeats*time.Duration(o.beat.IntervalS*float64(time.Second))
-}
-
-// excludes reports whether the session has its name to itself. One that was spawned has a single instance: a second one
-// would start runs without the fields of the spawn.
-func (o otherSession) excludes(spawned bool) bool {
-	if spawned {
-		return !o.stopping && !o.isOffline()
-	}
-	return o.beat.Spawned && !o.isOffline()
-}
-
 var (
+	errNodeClosing   = &client.Error{Code: client.CodeUnavailable, Text: "the node is closing"}
 	errSessionExists = &client.Error{Code: client.CodeConflict, Text: "the session exists", Hint: "prompt it, or leave session_id out"}
 	errSessionLimit  = &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("the node has %d sessions", sessionsMax), Hint: "stop one", Retry: time.Minute}
 )
 
-// addSession registers the agent of a session.
+// addSession makes a session one of this node.
 func (h *Host) addSession(s *session, description string) error {
 	set := &h.sessions
 	set.mu.Lock()
-	_, own := set.own[s.name]
-	other, heard := set.other[s.name]
-	switch {
-	case set.closed:
+	if err := h.checkSession(s.name, s.spawned); err != nil {
 		set.mu.Unlock()
-		return &client.Error{Code: client.CodeUnavailable, Text: "the node is closing"}
-	case own, heard && other.excludes(s.spawned), h.isAgentName(s.name):
-		set.mu.Unlock()
-		return errSessionExists
-	case len(set.own) >= sessionsMax:
-		set.mu.Unlock()
-		return errSessionLimit
+		return err
 	}
 	if set.own == nil {
 		set.own = map[string]*session{}
 	}
 	set.own[s.name] = nil
 	set.mu.Unlock()
+	return h.register(s, description)
+}
 
+// register registers a session that has a place among those of the node.
+func (h *Host) register(s *session, description string) error {
+	set := &h.sessions
 	err := h.export(s.exportedAgent, description, map[string]string{"role": roleSession}, s.endpoints(s.handlePrompt)...)
 	if err == nil {
 		err = h.cfg.Conn.FlushTimeout(flushTimeout)
 	}
 	set.mu.Lock()
 	defer set.mu.Unlock()
-	if err != nil || set.closed {
+	other, heard := set.other[s.name]
+	switch {
+	case err != nil:
+	case set.closed:
+		err = errNodeClosing
+	case heard && other.excludes(s.spawned):
+		err = errSessionExists
+	}
+	if err != nil {
 		delete(set.own, s.name)
 		if s.service != nil {
 			err = errors.Join(err, s.service.Stop())
 		}
-		return errors.Join(err, context.Cause(h.ctx))
+		return err
 	}
 	set.own[s.name] = s
 	if s.lifetime > 0 {
 		s.timer = time.AfterFunc(s.lifetime, func() { h.begin(func() { h.expire(s) }) })
 	}
 	h.sendHeartbeat(s.exportedAgent)
+	return nil
+}
+
+// checkSession returns why no session of the name may be registered. The caller holds sessions.mu.
+func (h *Host) checkSession(name string, spawned bool) error {
+	set := &h.sessions
+	_, own := set.own[name]
+	other, heard := set.other[name]
+	switch {
+	case set.closed:
+		return errNodeClosing
+	case own, heard && other.excludes(spawned), h.isAgentName(name):
+		return errSessionExists
+	case len(set.own) >= sessionsMax:
+		return errSessionLimit
+	}
 	return nil
 }
 
@@ -150,20 +148,6 @@ func (h *Host) ownSessions() (list []*session) {
 	return list
 }
 
-// otherSessions returns the sessions of which other nodes have sent heartbeats lately, by name.
-func (h *Host) otherSessions() (list []heartbeat) {
-	h.sessions.mu.Lock()
-	defer h.sessions.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(h.sessions.other)) {
-		if o := h.sessions.other[name]; o.isOffline() {
-			delete(h.sessions.other, name)
-		} else if h.sessions.own[name] == nil && !o.stopping {
-			list = append(list, o.beat)
-		}
-	}
-	return list
-}
-
 // removeSession ends the export of a session. Its prompts go on.
 func (h *Host) removeSession(s *session) {
 	h.sessions.mu.Lock()
@@ -181,24 +165,34 @@ func (h *Host) removeSession(s *session) {
 
 // leaving returns all agents, and exports no further session.
 func (h *Host) leaving() []*exportedAgent {
-	all := h.exported()
+	all := h.lasting()
 	h.sessions.mu.Lock()
 	defer h.sessions.mu.Unlock()
-	h.sessions.closed = true
+	h.sessions.closed = true // a session that is being registered stops itself
 	for _, s := range h.sessions.own {
-		if s != nil && s.timer != nil {
+		if s == nil {
+			continue
+		}
+		all = append(all, s.exportedAgent)
+		if s.timer != nil {
 			s.timer.Stop()
 		}
 	}
 	return all
 }
 
-// exported returns all agents at work for callers.
-func (h *Host) exported() []*exportedAgent {
+// lasting returns the agents that are no sessions.
+func (h *Host) lasting() []*exportedAgent {
 	all := slices.Clone(h.agents)
 	if h.controller != nil {
 		all = append(all, h.controller)
 	}
+	return all
+}
+
+// exported returns all agents at work for callers.
+func (h *Host) exported() []*exportedAgent {
+	all := h.lasting()
 	for _, s := range h.ownSessions() {
 		all = append(all, s.exportedAgent)
 	}
@@ -290,7 +284,11 @@ func (h *Host) exportConversations() error {
 		}
 	}
 	for _, s := range h.ownSessions() {
-		if _, works := running[s.name]; !works && !s.spawned {
+		switch r, works := running[s.name]; {
+		case s.spawned:
+		case works:
+			s.setWorking(r)
+		default:
 			h.removeSession(s)
 		}
 		delete(running, s.name)
@@ -302,20 +300,18 @@ func (h *Host) exportConversations() error {
 	return nil
 }
 
-// isSpawnedElsewhere reports whether another node has a session that was spawned.
-func (h *Host) isSpawnedElsewhere(name string) bool {
-	h.sessions.mu.Lock()
-	defer h.sessions.mu.Unlock()
-	other, heard := h.sessions.other[name]
-	return heard && other.excludes(false)
-}
-
 // exportConversation makes a session of a conversation. Its prompts continue it with the agent and the directory of the
 // run that works.
 func (h *Host) exportConversation(ctx context.Context, id string, running client.RunInfo) {
-	info, err := h.cfg.Client.Describe(ctx, running.RunID)
+	h.sessions.mu.Lock()
+	err := h.checkSession(id, false)
+	h.sessions.mu.Unlock()
+	var info client.RunInfo
 	if err == nil {
-		s := &session{exportedAgent: &exportedAgent{name: id, task: client.RunRequest{Conversation: id}}, created: time.Now()}
+		info, err = h.cfg.Client.Describe(ctx, running.RunID)
+	}
+	if err == nil {
+		s := &session{exportedAgent: &exportedAgent{name: id, task: client.RunRequest{Conversation: id}, working: running}, created: time.Now()}
 		if d := info.Description; d != nil {
 			s.task.Agent, s.task.Dir = d.Root, d.Workspace
 		}
@@ -331,28 +327,4 @@ func (h *Host) exportConversation(ctx context.Context, id string, running client
 	}
 	h.sessions.skipped[id] = true
 	h.cfg.Logger.Warn("a running conversation is not exported", "conversation", id, "error", err)
-}
-
-// hearSessions notes the sessions of other nodes with the same owner, from their heartbeats.
-func (h *Host) hearSessions(m *nats.Msg) {
-	var b heartbeat
-	if json.Unmarshal(m.Data, &b) != nil || b.Role != roleSession || b.Node == h.cfg.Node || b.IntervalS <= 0 || names.CheckToken(b.Session) != nil {
-		return
-	}
-	h.sessions.mu.Lock()
-	defer h.sessions.mu.Unlock()
-	heard, known := h.sessions.other[b.Session]
-	switch {
-	case known && heard.excludes(false) && !b.Spawned: // its node is about to end it
-		return
-	case !known && len(h.sessions.other) >= instancesMax:
-		return
-	}
-	if h.sessions.other == nil {
-		h.sessions.other = map[string]otherSession{}
-	}
-	h.sessions.other[b.Session] = otherSession{beat: b, at: time.Now()}
-	if own := h.sessions.own[b.Session]; b.Spawned && own != nil && !own.spawned { // it was exported before this was heard
-		h.begin(func() { h.removeSession(own) })
-	}
 }

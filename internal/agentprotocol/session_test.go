@@ -3,6 +3,7 @@ package agentprotocol
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -145,4 +146,114 @@ func TestASpawnedSessionHasOneInstance(t *testing.T) {
 		t.Errorf("a second instance while the session may be stopping: %v", err)
 	}
 	spawnSession(t, h, "plans")
+}
+
+// A spawn that meets the end of its node is refused, and no session stays registered.
+func TestSpawnDuringCloseIsRefused(t *testing.T) {
+	t.Parallel()
+	nc := connectServer(t)
+	h := serveHost(t, nc, "a")
+	var spawns sync.WaitGroup
+	registered := make(chan *session, sessionsMax)
+	for i := range sessionsMax {
+		spawns.Go(func() {
+			s := &session{exportedAgent: &exportedAgent{name: fmt.Sprintf("s-%d", i), spawned: true}, created: time.Now()}
+			err := h.addSession(s, "")
+			var refused *client.Error
+			if err == nil {
+				registered <- s
+			} else if !errors.As(err, &refused) || refused.Code != client.CodeUnavailable {
+				t.Error(err)
+			}
+			if err != nil && s.service != nil && !s.service.Stopped() {
+				t.Errorf("%s was refused and is registered", s.name)
+			}
+		})
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+	spawns.Wait()
+	close(registered)
+	for s := range registered {
+		if !s.service.Stopped() {
+			t.Errorf("%s is registered", s.name)
+		}
+	}
+	if h.beats.IsValid() {
+		t.Error("a closed node follows heartbeats")
+	}
+}
+
+// The end of a node between the registration of a session and its entry among those of the node is an error of spawn.
+func TestSpawnSaysThatTheNodeIsClosing(t *testing.T) {
+	t.Parallel()
+	h := serveHost(t, connectServer(t), "a")
+	s := &session{exportedAgent: &exportedAgent{name: "plans", spawned: true}, created: time.Now()}
+	h.sessions.mu.Lock()
+	h.sessions.closed = true
+	h.sessions.mu.Unlock()
+	if err := h.register(s, ""); !errors.Is(err, errNodeClosing) || !s.service.Stopped() {
+		t.Errorf("%v", err)
+	}
+}
+
+// A node without the session answers no stop while another has it, also when it is busy. A busy owner says so.
+func TestABusyNodeAnswersNoStopForAnother(t *testing.T) {
+	t.Parallel()
+	nc := connectServer(t)
+	a, b := serveHost(t, nc, "a"), serveHost(t, nc, "b")
+	answerConversations(t, nc, func(_ int64, m *nats.Msg) { refuseRequest(t, m, client.CodeNotFound) })
+	spawnSession(t, a, "plans")
+	for range cap(b.promptSlots) {
+		b.promptSlots <- struct{}{}
+	}
+	if !b.isElsewhere([]byte(`{"session_id":"plans"}`)) || b.isElsewhere([]byte(`{`)) || a.isElsewhere([]byte(`{"session_id":"plans"}`)) {
+		t.Error("b takes the session for its own, or a does not")
+	}
+	for _, want := range []string{`{"ok":true,"session_id":"plans"}`, "404"} {
+		m, err := nc.Request("agents.stop.troupe.ops.control", []byte(`{"session_id":"plans"}`), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(m.Data) != want && m.Header.Get("Nats-Service-Error-Code") != want {
+			t.Errorf("%s %v, want %s", m.Data, m.Header, want)
+		}
+	}
+}
+
+// The sessions of others that have gone make room for further ones.
+func TestSessionsThatHaveGoneMakeRoom(t *testing.T) {
+	t.Parallel()
+	h := serveHost(t, connectServer(t), "a")
+	hear := func(name string, interval float64) {
+		h.hearSessions(&nats.Msg{Data: encode(heartbeat{Session: name, Role: roleSession, Node: "b", IntervalS: interval, State: stateIdle})})
+	}
+	for i := range instancesMax {
+		hear(fmt.Sprintf("s-%d", i), 1e-9)
+	}
+	hear("late", 60)
+	if list := h.otherSessions(); len(list) != 1 || list[0].Session != "late" {
+		t.Errorf("%d sessions", len(list))
+	}
+}
+
+// A conversation that answers no prompt is as busy as the run that works.
+func TestAConversationIsAsBusyAsItsRun(t *testing.T) {
+	t.Parallel()
+	h := serveHost(t, connectServer(t), "a")
+	s := &session{exportedAgent: &exportedAgent{name: "plans"}, created: time.Now()}
+	if err := h.addSession(s, ""); err != nil {
+		t.Fatal(err)
+	}
+	for state, want := range map[client.RunState]string{client.RunLive: stateBusy, client.RunParked: stateWaiting} {
+		s.setWorking(client.RunInfo{RunID: "r", State: state})
+		if b, i := s.beat(), s.describe(); b.State != want || b.RunID != "r" || b.Prompts != 0 || !i.Active || i.RunID != "r" {
+			t.Errorf("%+v %+v", b, i)
+		}
+	}
+	s.setWorking(client.RunInfo{})
+	if b := s.beat(); b.State != stateIdle {
+		t.Errorf("%+v", b)
+	}
 }
