@@ -197,7 +197,11 @@ func handleAnswered(s State, f Answered) (State, []Effect) {
 	case spec.TextOnly:
 		s = s.withCall(i, c.end(model.ToolResult{Text: "reported by a person: " + f.Text}))
 	default:
-		s = s.withCall(i, c.fail("not run again; whether the first attempt took effect is unknown"))
+		text := "not run again; whether the first attempt took effect is unknown"
+		if said := strings.TrimSpace(f.Text); said != "" {
+			text += "; a person says: " + said
+		}
+		s = s.withCall(i, c.fail(text))
 	}
 	return prependEffects(fx)(advanceCalls(s))
 }

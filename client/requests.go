@@ -158,6 +158,8 @@ type RunInfo struct {
 	Conversation string `json:"conversation_id,omitempty"`
 	// Owner is who may see and change the run, besides operators; "": operators only.
 	Owner string `json:"owner,omitempty"`
+	// ContinueWith is what continues an interrupted run whose logs this node does not read, and "" otherwise.
+	ContinueWith string `json:"continue_with,omitempty"`
 	// Description is set if the request asked for it.
 	Description *Description `json:"description,omitempty"`
 }

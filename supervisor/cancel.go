@@ -94,6 +94,7 @@ func handleGivenUp(s State, f GivenUp) (State, []Effect) {
 func giveUpMember(s State, m Member, o spec.Outcome, as spec.Reason) (State, []Effect) {
 	m.GivenUp = true
 	m.Outcome, m.Silent = o, s.Cancel != nil //mutant:given-up-outcome
-	s, fx := endMember(s, m)                 //mutant:given-up-end
+	s = settleForeignCalls(s, m, assumedForeignCalls(s, m))
+	s, fx := endMember(s, m) //mutant:given-up-end
 	return s, append([]Effect{Tell{To: m.ID, Fact: agent.Canceled{Why: o.Detail, Now: true, As: as}}}, fx...)
 }

@@ -34,6 +34,9 @@ func (s State) publishShortage(kind event.Kind, id spec.ID, f agent.Reserve, why
 // describeShortage returns the limit that a stop reason names: the agent's own if less of it is free than of the
 // run's. nil: no limit is short.
 func (s State) describeShortage(id spec.ID, f agent.Reserve, why spec.Reason) *event.BudgetShort {
+	if s.Frozen || !s.Pool.Overrun.Zero() {
+		return nil // a person froze the budget, or a provider billed too much: no limit is short
+	}
 	account := s.Pool.Account(string(id))
 	need := leastNeed(f.Request)
 	part := func(a budget.Amount) int64 { return a.Tokens }

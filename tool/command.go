@@ -122,15 +122,12 @@ func (t *shellCommand) Call(ctx context.Context, c Call) (Result, error) {
 			defer func() { c.ReportChanges(compare()) }()
 		}
 	}
-	figures, err := openMetricsFile()
-	if err != nil {
-		return Result{}, fmt.Errorf("%s could not run: %w", t.cfg.Name, err)
-	}
+	figures := openMetricsFile()
 	defer figures.reportTo(c)
 	out, err := process.Run(ctx, process.Spec{
 		Argv:      []string{"/bin/sh", "-c", t.cfg.Command},
 		Dir:       dir,
-		Env:       append(t.environment(c), "TROUPE_METRICS="+figures.path),
+		Env:       append(t.environment(c), figures.environment()...),
 		Stdin:     c.Args,
 		StdoutMax: WholeBytesMax,
 	})

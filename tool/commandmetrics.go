@@ -2,54 +2,69 @@ package tool
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"log/slog"
 	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/safefile"
 )
 
 // metricsBytesMax is how much of the file is read to which a command writes figures.
 const metricsBytesMax = 64 << 10
 
-// metricsFile is the file to which a command writes figures of its call.
+// metricsFile is the file to which a command writes figures of its call; path is "" if none could be made.
 type metricsFile struct{ path string }
 
-func openMetricsFile() (metricsFile, error) {
+// openMetricsFile makes the file. Where no file can be made, the command runs without one.
+func openMetricsFile() metricsFile {
 	f, err := os.CreateTemp("", "troupe-metrics-")
 	if err != nil {
-		return metricsFile{}, fmt.Errorf("file for metrics: %w", err)
+		return metricsFile{}
 	}
-	return metricsFile{f.Name()}, f.Close()
+	_ = f.Close() // nothing was written
+	return metricsFile{f.Name()}
+}
+
+// environment names the file to the command.
+func (m metricsFile) environment() []string {
+	if m.path == "" {
+		return nil
+	}
+	return []string{"TROUPE_METRICS=" + m.path}
 }
 
 // reportTo reports the figures that the command has written, and removes the file. A line that is no figure
-// counts as a report that broke a limit, and so does what follows metricsBytesMax. The command may have replaced
-// the file: only a regular file is read.
+// counts as a report that broke a limit, and so does what follows metricsBytesMax. Another process may have put
+// something else in its place: only a regular file is read, and no link is followed.
 func (m metricsFile) reportTo(c Call) {
+	if m.path == "" {
+		return
+	}
 	defer func() {
 		if err := os.Remove(m.path); err != nil && !os.IsNotExist(err) {
 			slog.Warn("the file for metrics of a command stays", "path", m.path, "error", err)
 		}
 	}()
-	if st, err := os.Lstat(m.path); err != nil || !st.Mode().IsRegular() || st.Size() == 0 {
+	root, err := os.OpenRoot(filepath.Dir(m.path))
+	if err != nil {
 		return
 	}
-	f, err := os.Open(m.path)
+	defer func() { _ = root.Close() }()
+	f, info, err := safefile.OpenIn(root, filepath.Base(m.path))
 	if err != nil {
-		c.Metric("", 0)
 		return
 	}
 	defer func() { _ = f.Close() }()
 	lines := bufio.NewScanner(io.LimitReader(f, metricsBytesMax))
 	for lines.Scan() {
-		name, value := parseMetric(lines.Text())
-		c.Metric(name, value)
+		c.Metric(parseMetric(lines.Text()))
 	}
-	if rest, _ := f.Read(make([]byte, 1)); rest > 0 || lines.Err() != nil {
-		c.Metric("", 0)
+	if info.Size() > metricsBytesMax || lines.Err() != nil {
+		c.Metric("", math.NaN()) // counted as lost
 	}
 }
 

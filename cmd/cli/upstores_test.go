@@ -44,6 +44,9 @@ func TestRunsOfUpAndOfTroupeRunKeepApart(t *testing.T) {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 	end()
+	if text, _ := s.errorOf("list"); !strings.Contains(text, "no process works on") == strings.Contains(text, "--resume") {
+		t.Errorf("list suggests a command that fails: %s", text)
+	}
 	expect("start `troupe up`", []string{"result", ofUp}, []string{"verify", ofUp}, []string{"transcript", ofUp}, []string{"run", "--resume", ofUp})
 	if out, code := s.outputOf("result", alone); code != 0 || !strings.Contains(out, "the answer") {
 		t.Errorf("exit %d\n%s", code, out)

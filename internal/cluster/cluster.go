@@ -68,7 +68,9 @@ type Config struct {
 	// written.
 	Proof     *bus.Proof
 	LogHealth func() *client.LogHealth
-	Mask      *redact.Masker
+	// HTTPURL is where the node serves HTTP; "": nowhere, or not yet.
+	HTTPURL func() string
+	Mask    *redact.Masker
 	// Life ends when the node is closed; Work is the group of goroutines that Close then waits
 	// for.
 	Life   context.Context

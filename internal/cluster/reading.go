@@ -54,6 +54,8 @@ func (l *streamShards) shardNumbers(slots []int) []int {
 // groupByStream creates the streamShards of all streams, once there are tails, and returns them. They replace those of an
 // earlier call: a start that found no leader is tried again, and what it had created is followed by nobody.
 func (r *readSet) groupByStream() (all []*streamShards) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.streams = nil
 	first := 0
 	for i, pool := range r.pools {

@@ -179,7 +179,7 @@ func (o *Owner) ClusterView() *control.Cluster {
 func describeNode(n shard.SeenNode) client.NodeInfo {
 	i := client.NodeInfo{ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, Version: n.Version, State: "live",
 		Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Heard: n.Heard.UTC().Format(time.RFC3339Nano), HeardMS: time.Since(n.Came).Milliseconds(),
-		Live: n.Live, Busy: n.Busy, Resting: n.Resting, Profile: n.Profile, Unproven: n.Unproven, Avoids: n.Avoids, Unreadable: n.Unreadable, Shards: []int{}, Pools: map[string][]int{}}
+		Live: n.Live, Busy: n.Busy, Resting: n.Resting, Profile: n.Profile, Unproven: n.Unproven, HTTP: n.HTTP, Avoids: n.Avoids, Unreadable: n.Unreadable, Shards: []int{}, Pools: map[string][]int{}}
 	if n.Leaving {
 		i.State = "leaving"
 	}
@@ -198,6 +198,7 @@ func describeNode(n shard.SeenNode) client.NodeInfo {
 // reportLoad sets the load that this node reports about itself.
 func (o *Owner) reportLoad(n *shard.Node) {
 	n.Live, n.Resting = o.census.readCounts()
+	n.HTTP = o.cfg.HTTPURL()
 	n.Busy = 0
 	for s := range o.busy {
 		n.Busy += o.busy[s].Load()

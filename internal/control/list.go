@@ -11,6 +11,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -96,7 +97,10 @@ func (c *viewer) currentInfo(ctx context.Context, row Row, place int, looks map[
 		return info, nil
 	}
 	if c.cfg.Runs.isElsewhere(row) {
-		info.State = client.RunInterrupted
+		info.State, info.ContinueWith = client.RunInterrupted, "start `troupe up`, which has run it"
+		if row.LogStore == statedir.LogsInFiles {
+			info.ContinueWith = "stop `troupe up`, or the server, then: troupe run --resume " + row.RunID
+		}
 		return info, nil
 	}
 	r, ok := looks[row.RunID]

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/troupe-run/troupe/agent/event"
@@ -35,7 +36,7 @@ func (c *Control) readStoredAnswers(ctx context.Context) {
 		case err == nil:
 			c.takeStoredAnswer(ctx, m)
 			continue
-		case errors.Is(err, context.DeadlineExceeded), errors.Is(err, jetstream.ErrNoMessages), errors.Is(err, context.Canceled):
+		case errors.Is(err, context.DeadlineExceeded), errors.Is(err, jetstream.ErrNoMessages), errors.Is(err, nats.ErrTimeout), errors.Is(err, context.Canceled):
 			continue // there is none
 		}
 		c.cfg.Logger.Warn("the answers that wait for a node cannot be read", "error", err)

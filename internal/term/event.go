@@ -125,8 +125,11 @@ func detail(e client.Event) (string, bool) {
 			text += "  " + money
 		}
 		text += " " + string(d.Why)
-		if d.Short != nil {
+		switch {
+		case d.Short != nil:
 			text += ": " + describeShortage(*d.Short)
+		case d.Frozen && d.Why != "":
+			text += ": a person froze the budget"
 		}
 		text += describeVerdict(d.Policy)
 		if d.Subtree != nil {

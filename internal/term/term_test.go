@@ -251,7 +251,9 @@ func TestFrozenAgentsAreShown(t *testing.T) {
 	for _, step := range []struct{ doc, want string }{
 		{`{"run":"r","agent":"root-1-1","kind":"message.user"}`, "thinking, thinking"},
 		{`{"run":"r","agent":"root-1-1","kind":"model.finished"}`, "frozen, thinking"},
-		{`{"run":"r","agent":"super","kind":"budget.changed","data":{"id":"root-1-1","subtree":{}}}`, "thinking, thinking"},
+		{`{"run":"r","agent":"super","kind":"budget.changed","data":{"id":"root","subtree":{"frozen":true}}}`, "frozen, frozen"},
+		{`{"run":"r","agent":"super","kind":"budget.changed","data":{"id":"root-1-1","subtree":{}}}`, "frozen, frozen"}, // the root's freeze holds
+		{`{"run":"r","agent":"super","kind":"budget.changed","data":{"id":"root","subtree":{}}}`, "thinking, thinking"},
 	} {
 		if tree.AddEvent(parseEvent(t, step.doc)); states() != step.want {
 			t.Errorf("after %s: %s", step.doc, states())

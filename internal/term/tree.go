@@ -26,7 +26,8 @@ type Tree struct {
 	IsFull    bool
 
 	agents   map[string]*member
-	order    []string // of arrival
+	frozen   map[string]bool // agents whose budget, with that of those below them, a person froze
+	order    []string        // of arrival
 	handoffs int
 	notice   string // about the run as a whole
 	shortage string // the limit that did not cover the newest attempt that was refused or made the last one
@@ -229,7 +230,7 @@ func (t *Tree) applyRunEvent(e client.Event, at time.Time) {
 		if d, ok := decodeData[event.BudgetChanged](e); ok {
 			t.Budget = d
 			if d.Subtree != nil {
-				t.freezeFrom(string(d.Agent), d.Subtree.Frozen)
+				t.noteFreeze(string(d.Agent), d.Subtree.Frozen)
 			}
 			if d.Short != nil {
 				t.shortage = describeShortage(*d.Short)
@@ -248,12 +249,27 @@ func (t *Tree) applyRunEvent(e client.Event, at time.Time) {
 	}
 }
 
-// freezeFrom notes whether the budget of an agent and those below it is frozen.
-func (t *Tree) freezeFrom(id string, frozen bool) {
-	for at, m := range t.agents {
-		if at == id || strings.HasPrefix(at, id+"-") {
-			m.frozen = frozen
+// isFrozen reports whether the budget of an agent, or that of an agent above it, is frozen.
+func (t *Tree) isFrozen(id string) bool {
+	for at := range t.frozen {
+		if at == id || strings.HasPrefix(id, at+"-") {
+			return true
 		}
+	}
+	return false
+}
+
+// noteFreeze notes whether the budget of an agent is frozen, by the event that says so, and marks the agents that wait for it.
+func (t *Tree) noteFreeze(id string, frozen bool) {
+	if t.frozen == nil {
+		t.frozen = map[string]bool{}
+	}
+	delete(t.frozen, id)
+	if frozen {
+		t.frozen[id] = true
+	}
+	for at, m := range t.agents {
+		m.frozen = t.isFrozen(at)
 	}
 }
 
@@ -263,7 +279,7 @@ func (t *Tree) ensureMember(id string) *member {
 	}
 	m := t.agents[id]
 	if m == nil {
-		m = &member{id: id, activity: "queued"}
+		m = &member{id: id, activity: "queued", frozen: t.isFrozen(id)}
 		t.agents[id] = m
 		t.order = append(t.order, id)
 		t.arranged = nil

@@ -72,6 +72,9 @@ finished, and interrupted: no process is there to continue it, and
 
 // continueText names the command that continues an interrupted run.
 func continueText(s *session.Session, r client.RunInfo) string {
+	if r.ContinueWith != "" {
+		return fmt.Sprintf("no process works on %s; %s", term.CleanLine(r.RunID), term.CleanLine(r.ContinueWith))
+	}
 	return fmt.Sprintf("no process works on %s; %s continues it", term.CleanLine(r.RunID), s.Command("run --resume "+term.CleanLine(r.RunID)))
 }
 

@@ -31,6 +31,8 @@ type Node struct {
 	Session string `json:"session"`
 	Beat    uint64 `json:"beat"`
 	Leaving bool   `json:"leaving,omitempty"`
+	// HTTP is the address at which the node serves its API and page; "": it serves none.
+	HTTP string `json:"http,omitempty"`
 	// Profile is the durability profile that this node found at its start, and Unproven
 	// names the checks of it that could not be made.
 	Profile  string `json:"profile,omitempty"`
