@@ -59,7 +59,11 @@ func (s testDir) trapsDir(node string) string { return filepath.Join(s.dir, "tra
 
 // linkTraps links the directory of a node's traps to the id of its process.
 func (s testDir) linkTraps(node string, pid int) error {
-	return os.Symlink(s.trapsDir(node), filepath.Join(s.dir, "traps", strconv.Itoa(pid)))
+	link := filepath.Join(s.dir, "traps", strconv.Itoa(pid))
+	if err := os.Remove(link); err != nil && !os.IsNotExist(err) { // of a node that died, whose id is used again
+		return err
+	}
+	return os.Symlink(s.trapsDir(node), link)
 }
 
 // struckFrom returns the part of a tool's command line that sends a signal to the node that called
