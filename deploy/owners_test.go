@@ -325,35 +325,39 @@ func TestOwnersNarrowTheirRuns(t *testing.T) {
 	}
 }
 
-// The run of a schedule belongs to the owner of the schedule, and the name under which an owner answers is verified.
-func TestOwnersAreCarried(t *testing.T) {
-	s := startOwnerSite(t)
-	alice := s.clients["alice"]
-	if _, err := alice.Run(t.Context(), client.RunRequest{RunID: "pushes", Prompt: "p", Model: s.model, On: "alice.push"}); err != nil {
-		t.Fatal(err)
-	}
-	o := s.connectOptions("alice")
-	o.InboxPrefix = bus.OwnerInbox("alice")
+// firedEvents are the events of schedules that begin a run.
+type firedEvents struct {
+	conn *nats.Conn
+	*nats.Subscription
+}
+
+func (s *ownerSite) subscribeFired(who string) firedEvents {
+	s.t.Helper()
+	o := s.connectOptions(who)
+	o.InboxPrefix = bus.OwnerInbox(who)
 	nc, err := bus.Connect(o)
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	defer nc.Close()
+	s.t.Cleanup(nc.Close)
 	fired, err := nc.SubscribeSync("troupe.evt._cluster.*.schedule.fired")
 	if err == nil {
 		err = nc.Flush()
 	}
-	if err == nil {
-		err = nc.Publish("troupe.trigger.alice.push", []byte("v1"))
-	}
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	return firedEvents{nc, fired}
+}
+
+// nextFired waits for the next run of a schedule.
+func (s *ownerSite) nextFired(f firedEvents) (run string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
-	m, err := fired.NextMsgWithContext(ctx)
+	m, err := f.NextMsgWithContext(ctx)
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	var e struct {
 		Data struct {
@@ -361,19 +365,36 @@ func TestOwnersAreCarried(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal(m.Data, &e); err != nil {
+		s.t.Fatal(err)
+	}
+	return e.Data.Run
+}
+
+// The run of a schedule belongs to the owner of the schedule, and the name under which an owner answers is verified.
+func TestOwnersAreCarried(t *testing.T) {
+	s := startOwnerSite(t)
+	alice := s.clients["alice"]
+	if _, err := alice.Run(t.Context(), client.RunRequest{RunID: "pushes", Prompt: "p", Model: s.model, On: "alice.push"}); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := alice.Wait(ctx, e.Data.Run); err != nil || info.Owner != "alice" {
+	fired := s.subscribeFired("alice")
+	if err := fired.conn.Publish("troupe.trigger.alice.push", []byte("v1")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	run := s.nextFired(fired)
+	if info, err := alice.Wait(ctx, run); err != nil || info.Owner != "alice" {
 		t.Errorf("the run of the schedule: %+v, %v", info, err)
 	}
-	if code, _, _ := s.ask("bob", "bob", "get", client.GetRequest{RunID: e.Data.Run}); code != client.CodeForbidden {
+	if code, _, _ := s.ask("bob", "bob", "get", client.GetRequest{RunID: run}); code != client.CodeForbidden {
 		t.Errorf("another owner reads the run of the schedule: %q", code)
 	}
 	if err := alice.Answer(ctx, client.AnswerRequest{RunID: s.run, Query: "1-0.1", Decision: spec.TextOnly, Text: "red", By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	by := ""
-	err = alice.Events(ctx, s.run, nil, true, func(e client.Event, raw []byte) error {
+	err := alice.Events(ctx, s.run, nil, true, func(e client.Event, raw []byte) error {
 		if e.Kind != event.KindQueryAnswered {
 			return nil
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,7 +109,7 @@ func createSchedule(ctx context.Context, c *opener, r client.RunRequest, w sched
 	if err != nil {
 		return nil, fmt.Errorf("control: schedule: %w", err)
 	}
-	if s, err = schedulesOf(c.lookup).appendToSchedule(ctx, id, schedule.Scheduled{Request: request, Rule: rule, Owner: r.Owner}); err != nil {
+	if s, err = schedulesOf(c.lookup).appendToSchedule(ctx, id, schedule.Scheduled{Request: request, Rule: rule, Owner: r.Owner, Salt: newSalt()}); err != nil {
 		return nil, err
 	}
 	if rule.On != "" {
@@ -119,6 +120,13 @@ func createSchedule(ctx context.Context, c *opener, r client.RunRequest, w sched
 	accepted.RunID, accepted.Schedule, accepted.Conversation = "", id, r.Conversation
 	accepted.Next = describeSchedule(id, s).Next
 	return accepted, nil
+}
+
+// newSalt makes the salt of a schedule.
+func newSalt() []byte {
+	salt := make([]byte, 16)
+	rand.Read(salt) // never fails: crypto/rand ends the process instead
+	return salt
 }
 
 // checkSchedulable refuses what a schedule cannot repeat.

@@ -52,7 +52,7 @@ func (c *Control) beginByMessage(ctx context.Context, id string, s *schedule.Sta
 	taken, again := s.Find(key)
 	if !again {
 		var err error
-		if s, err = schedulesOf(c.runs.lookup).appendToSchedule(ctx, id, schedule.Taken{ID: key, Run: schedule.RunID(id, m.At.UnixMilli(), key)}); err != nil {
+		if s, err = schedulesOf(c.runs.lookup).appendToSchedule(ctx, id, schedule.Taken{ID: key, Run: s.RunID(id, m.At.UnixMilli(), key)}); err != nil {
 			return err
 		}
 		var there bool

@@ -38,7 +38,7 @@ func (s *State) Next(id string, nowMS int64, isWorking func(run string) (bool, e
 	case s.Rule.On != "":
 		return Listen{}, nil
 	case s.Pending != 0:
-		return Open{DueMS: s.Pending, Run: RunID(id, s.Pending, ""), Missed: s.PendingMissed}, nil
+		return Open{DueMS: s.Pending, Run: s.RunID(id, s.Pending, ""), Missed: s.PendingMissed}, nil
 	}
 	times := s.Rule.times()
 	next, ok := times(s.LastMS)

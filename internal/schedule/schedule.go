@@ -59,6 +59,7 @@ type State struct {
 	Request []byte `msgpack:"q,omitempty"`
 	Rule    Rule   `msgpack:"u"`
 	Owner   string `msgpack:"ow,omitempty"` // of its runs
+	Salt    []byte `msgpack:"sa,omitempty"` // see Scheduled
 	// CreatedMS is when it was created. Times are Unix milliseconds.
 	CreatedMS int64 `msgpack:"c,omitempty"`
 	// LastMS is the newest due time that was decided about.
@@ -102,6 +103,8 @@ type (
 		Request []byte `msgpack:"q"`
 		Rule    Rule   `msgpack:"u"`
 		Owner   string `msgpack:"ow,omitempty"`
+		// Salt is random: without it nobody can compute the ids of the runs. Schedules of older releases have none.
+		Salt []byte `msgpack:"sa,omitempty"`
 	}
 	// Due decides about all due times after AfterMS up to DueMS: DueMS gets a run, unless Why says why it gets none.
 	// Missed counts the others. If another entry has decided about one of them, it has no effect.
@@ -192,7 +195,8 @@ func (s *State) Apply(e Entry) {
 	switch f := e.Fact.(type) {
 	case Scheduled:
 		if !s.exists() {
-			s.Request, s.Rule, s.Owner, s.CreatedMS, s.LastMS, s.Deleted = f.Request, f.Rule, f.Owner, e.At, f.Rule.StartMS-1, 0
+			s.Request, s.Rule, s.Owner, s.Salt = f.Request, f.Rule, f.Owner, f.Salt
+			s.CreatedMS, s.LastMS, s.Deleted = e.At, f.Rule.StartMS-1, 0
 		}
 	case Due:
 		if s.exists() && s.Pending == 0 && f.AfterMS == s.LastMS && f.DueMS > s.LastMS && f.DueMS <= e.At {
@@ -285,10 +289,14 @@ func NewRefused(due int64, run, reason string) Refused {
 	return Refused{DueMS: due, Run: run, Reason: reason}
 }
 
-// RunID is the id of the run of a schedule that is due at a time: a ULID, so that runs are listed in the order of their
-// due times. what tells runs of the same time apart: the id of a message.
-func RunID(schedule string, dueMS int64, what string) string {
-	sum := sha256.Sum256([]byte("schedule\x00" + schedule + "\x00" + strconv.FormatInt(dueMS, 10) + "\x00" + what))
+// RunID is the id of the run of the schedule named schedule that is due at a time: a ULID, so that runs are listed in
+// the order of their due times. what tells runs of the same time apart: the id of a message.
+func (s *State) RunID(schedule string, dueMS int64, what string) string {
+	text := "schedule\x00" + schedule + "\x00" + strconv.FormatInt(dueMS, 10) + "\x00" + what
+	if len(s.Salt) > 0 {
+		text += "\x00" + string(s.Salt)
+	}
+	sum := sha256.Sum256([]byte(text))
 	var id ulid.ULID
 	if err := id.SetTime(uint64(max(0, dueMS))); err != nil { // after the year 10889
 		return "s" + hex.EncodeToString(sum[:15])

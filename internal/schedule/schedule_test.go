@@ -128,9 +128,9 @@ func TestNext(t *testing.T) {
 		"none":                   {&State{}, minute(0), false, Stop{}},
 		"before":                 {history(t, once), minute(0) - 1, false, Wait{minute(0)}},
 		"due":                    {history(t, once), minute(0), false, Append{Due{AfterMS: ten - 1, DueMS: minute(0)}}},
-		"decided":                {history(t, once, fired[0]), minute(0), false, Open{DueMS: minute(0), Run: RunID("s", minute(0), "")}},
+		"decided":                {history(t, once, fired[0]), minute(0), false, Open{DueMS: minute(0), Run: new(State).RunID("s", minute(0), "")}},
 		"begun":                  {history(t, once, fired...), minute(0) + 1, false, Wait{minute(1)}},
-		"decided, a day later":   {history(t, once, fired[0]), minute(1440), false, Open{DueMS: minute(0), Run: RunID("s", minute(0), "")}},
+		"decided, a day later":   {history(t, once, fired[0]), minute(1440), false, Open{DueMS: minute(0), Run: new(State).RunID("s", minute(0), "")}},
 		"once, late":             {history(t, once), minute(0) + LateMS + 1, false, Append{Due{AfterMS: ten - 1, DueMS: minute(1), Missed: 1}}},
 		"once, hours late":       {history(t, once, fired...), minute(180), false, Append{Due{AfterMS: minute(0), DueMS: minute(180), Missed: 179}}},
 		"skip, on time":          {history(t, skip), minute(0) + LateMS - 1, false, Append{Due{AfterMS: ten - 1, DueMS: minute(0)}}},
@@ -141,11 +141,11 @@ func TestNext(t *testing.T) {
 		"overlap over":           {history(t, apart, fired...), minute(1), false, Append{Due{AfterMS: minute(0), DueMS: minute(1)}}},
 		"parallel":               {history(t, once, fired...), minute(1), true, Append{Due{AfterMS: minute(0), DueMS: minute(1)}}},
 		"deleted":                {history(t, once, Entry{At: ten, Fact: Ended{}}), minute(1), false, Stop{}},
-		"decided twice":          {history(t, once, fired[0], Entry{At: minute(1), Fact: Due{AfterMS: minute(0), DueMS: minute(1)}}), minute(1), false, Open{DueMS: minute(0), Run: RunID("s", minute(0), "")}},
+		"decided twice":          {history(t, once, fired[0], Entry{At: minute(1), Fact: Due{AfterMS: minute(0), DueMS: minute(1)}}), minute(1), false, Open{DueMS: minute(0), Run: new(State).RunID("s", minute(0), "")}},
 		"decided before":         {history(t, once, fired[0], fired[1], fired[0]), minute(0), false, Wait{minute(1)}},
 		"decided too early":      {history(t, once, Entry{At: minute(0) - 1, Fact: Due{AfterMS: ten - 1, DueMS: minute(0)}}), minute(0), false, Append{Due{AfterMS: ten - 1, DueMS: minute(0)}}},
 		"refused":                {history(t, once, fired[0], Entry{At: ten, Fact: NewRefused(minute(0), "", "no")}), minute(0), false, Wait{minute(1)}},
-		"refused, of another":    {history(t, once, fired[0], Entry{At: ten, Fact: NewRefused(minute(9), "", "no")}), minute(0), false, Open{DueMS: minute(0), Run: RunID("s", minute(0), "")}},
+		"refused, of another":    {history(t, once, fired[0], Entry{At: ten, Fact: NewRefused(minute(9), "", "no")}), minute(0), false, Open{DueMS: minute(0), Run: new(State).RunID("s", minute(0), "")}},
 		"trigger":                {&State{Request: []byte("{}"), Rule: Rule{On: "x"}}, minute(0), false, Listen{}},
 		"clock of a node is old": {history(t, once, fired...), minute(-600), false, Wait{minute(1)}},
 	} {
@@ -319,9 +319,29 @@ func TestNames(t *testing.T) {
 	if id, ok := OfLog(LogOf("nightly")); !ok || id != "nightly" || !mailbox.IsReserved(LogOf("nightly").Run()) {
 		t.Errorf("%s %t", id, ok)
 	}
-	a, b := RunID("s", 1, ""), RunID("s", 2, "")
-	if a == b || a > b || a != RunID("s", 1, "") || a == RunID("t", 1, "") || a == RunID("s", 1, "m") || len(a) != 26 || strings.ToLower(a) != a {
+	var s State
+	a, b := s.RunID("s", 1, ""), s.RunID("s", 2, "")
+	if a == b || a > b || a != s.RunID("s", 1, "") || a == s.RunID("t", 1, "") || a == s.RunID("s", 1, "m") || len(a) != 26 || strings.ToLower(a) != a {
 		t.Error(a, b)
+	}
+}
+
+// The salt of a schedule is in the ids of its runs, also after its log was condensed. Without one they are as before.
+func TestSaltIsInRunIDs(t *testing.T) {
+	ids := map[string]bool{}
+	for _, salt := range []string{"", "a", "b"} {
+		s := &State{}
+		s.Apply(Entry{Place: 1, At: 1, Fact: Scheduled{Request: []byte("{}"), Salt: []byte(salt)}})
+		s.Apply(Entry{Place: 2, At: 2, Fact: Scheduled{Request: []byte("{}"), Salt: []byte("second")}})
+		again := &State{}
+		again.Apply(Entry{Place: 3, At: 3, Fact: Condensed{After: 2, State: *s}})
+		if again.RunID("s", 1, "") != s.RunID("s", 1, "") {
+			t.Errorf("salt %q: another id after the log was condensed", salt)
+		}
+		ids[s.RunID("s", 1, "")] = true
+	}
+	if len(ids) != 3 || !ids["0000000001f9py8743mqt4bmvt"] {
+		t.Errorf("%v", ids)
 	}
 }
 
