@@ -1,13 +1,18 @@
 package deploy_test
 
 import (
+	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/schedule"
 	"github.com/troupe-run/troupe/model"
 )
@@ -49,4 +54,49 @@ func TestAttackScheduledRunOfAnotherOwner(t *testing.T) {
 	if err != nil || run == guess || info.Owner != "alice" || info.Result == nil || info.Result.Text != "task: of alice" {
 		t.Errorf("%s: %+v, %v", run, info, err)
 	}
+}
+
+// firedEvents are the events of schedules that begin a run.
+type firedEvents struct {
+	conn *nats.Conn
+	*nats.Subscription
+}
+
+func (s *ownerSite) subscribeFired(who string) firedEvents {
+	s.t.Helper()
+	o := s.connectOptions(who)
+	o.InboxPrefix = bus.OwnerInbox(who)
+	nc, err := bus.Connect(o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(nc.Close)
+	fired, err := nc.SubscribeSync("troupe.evt._cluster.*.schedule.fired")
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return firedEvents{nc, fired}
+}
+
+// nextFired waits for the next run of a schedule.
+func (s *ownerSite) nextFired(f firedEvents) (run string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	m, err := f.NextMsgWithContext(ctx)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var e struct {
+		Data struct {
+			Run string `json:"run_id"`
+		}
+	}
+	if err := json.Unmarshal(m.Data, &e); err != nil {
+		s.t.Fatal(err)
+	}
+	return e.Data.Run
 }
