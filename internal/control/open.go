@@ -66,7 +66,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 			return nil, err
 		}
 	}
-	if r.Owner, err = c.forkOwner(ctx, r); err != nil {
+	if r.Owner, err = forkOwner(ctx, c, r); err != nil {
 		return nil, err
 	}
 	opened, accepted, err := c.buildOpened(ctx, r, asked)
@@ -89,7 +89,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 
 // forkOwner returns the owner of a new run: the fork that an operator makes has the owner of its original, unless it is
 // part of a conversation, which has an owner of its own.
-func (c *opener) forkOwner(ctx context.Context, r client.RunRequest) (owner string, err error) {
+func forkOwner(ctx context.Context, c *opener, r client.RunRequest) (owner string, err error) {
 	if r.Fork == "" || r.Conversation != "" || r.Owner != "" {
 		return r.Owner, nil
 	}

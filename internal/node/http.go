@@ -84,9 +84,9 @@ func (n *Node) serveHTTP() error {
 		if owners[i].Client, err = client.ActAs(requests, owners[i].Name); err != nil {
 			return errors.Join(err, l.Close())
 		}
-		owners[i].MCP, owners[i].A2A = n.protocolHandlers(owners[i].Client)
+		owners[i].MCP, owners[i].A2A = protocolHandlers(n, owners[i].Client)
 	}
-	tools, tasks := n.protocolHandlers(requests)
+	tools, tasks := protocolHandlers(n, requests)
 	s, err := httpapi.Serve(l, httpapi.Config{Client: requests, Token: n.httpToken, Hosts: c.Hosts, OpenProbes: c.OpenProbes, Owners: owners,
 		Agents: n.listAgents, Ready: n.checkReady, Metrics: n.watch.metrics, MCP: tools, A2A: tasks, Logger: n.cfg.Logger})
 	if err != nil {
@@ -100,7 +100,7 @@ func (n *Node) serveHTTP() error {
 }
 
 // protocolHandlers serve MCP and A2A with the rights of a client.
-func (n *Node) protocolHandlers(c *client.Client) (tools, tasks http.Handler) {
+func protocolHandlers(n *Node, c *client.Client) (tools, tasks http.Handler) {
 	tools = mcpserver.NewHandler(mcpserver.Config{Client: c, Version: control.Version(), Agents: n.listToolAgents, Answers: n.cfg.HTTP.MCPAnswers})
 	tasks = a2aserver.NewHandler(a2aserver.Config{Client: c, Version: control.Version(), Agents: func() []a2aserver.Agent { return listA2AAgents(n) }})
 	return tools, tasks
