@@ -65,7 +65,7 @@ func playPart(part string) {
 	count()
 	switch part {
 	case "mute": // it never answers, and does not end with its stdin
-		select {}
+		<-time.After(time.Hour)
 	case "broken":
 		fmt.Fprintln(os.Stderr, "no database; password="+os.Getenv("SECRET_WORD"))
 		syscall.Exit(3)
@@ -108,7 +108,7 @@ func playPart(part string) {
 	}
 	err := buildServer(all).Run(context.Background(), &sdk.StdioTransport{})
 	if part == "stubborn" {
-		select {} // it has lost its stdin, and stays
+		<-time.After(time.Hour) // it has lost its stdin, and stays
 	}
 	if err != nil {
 		syscall.Exit(1)
@@ -132,7 +132,7 @@ func readOnce() {
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"deaf","version":"1"}}}`+"\n", r.ID)
 		case "tools/list":
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"echo","description":"d","inputSchema":{"type":"object"}}]}}`+"\n", r.ID)
-			select {}
+			<-time.After(time.Hour)
 		default:
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`+"\n", r.ID)
 		}
