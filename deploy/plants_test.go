@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/schedule"
@@ -99,4 +100,67 @@ func (s *ownerSite) nextFired(f firedEvents) (run string) {
 		s.t.Fatal(err)
 	}
 	return e.Data.Run
+}
+
+// A run does not begin with a history that its request does not name, or that somebody else has sent: neither one of an
+// operator nor one of an owner, and who has not sent it cannot remove it.
+func TestAttackPlantedHistory(t *testing.T) {
+	s := startOwnerSite(t)
+	echo := s.writeEcho()
+	for who, as := range map[string]string{"client": "", "alice": "alice"} {
+		run := "deploy-" + who
+		if code, _, data := s.ask("bob", "bob", "recall", client.RecallRequest{RunID: run, Past: "p1", Messages: plantedHistory()}); code != "" {
+			t.Fatalf("recall: %s %s", code, data)
+		}
+		named := &client.History{Past: "p1", Parts: 1}
+		for _, past := range []*client.History{nil, named} {
+			code, hint, data := s.ask(who, as, "run", client.RunRequest{RunID: run, Prompt: "p", Model: echo, History: past})
+			if code != client.CodeConflict || !strings.Contains(hint, "another run_id") {
+				t.Errorf("%s, history %v: %q, %q: %s", who, past, code, hint, data)
+			}
+		}
+		if code, _, data := s.ask("alice", "alice", "delete", client.DeleteRequest{RunID: run, Unopened: true}); code != client.CodeForbidden {
+			t.Errorf("alice removes the history of bob: %q %s", code, data)
+		}
+		if code, _, data := s.ask("bob", "bob", "delete", client.DeleteRequest{RunID: run, Unopened: true}); code != "" {
+			t.Errorf("bob removes his own: %q %s", code, data)
+		}
+		if code, _, _ := s.ask(who, as, "run", client.RunRequest{RunID: run, Prompt: "p", Model: echo}); code != client.CodeConflict {
+			t.Errorf("%s opens a run after that: %q", who, code)
+		}
+	}
+}
+
+// The history that an owner has sent begins the run of that owner, also when both requests are sent again.
+func TestOwnHistoryBeginsARun(t *testing.T) {
+	s := startOwnerSite(t)
+	alice, run := s.clients["alice"], client.NewID()
+	r := client.RunRequest{RunID: run, Prompt: "p", Model: s.writeEcho()}
+	for range 2 {
+		past, err := alice.Recall(t.Context(), run, history.Transcript{Messages: plantedHistory()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.History = &past
+		if _, err := alice.Run(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := alice.Wait(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, data := s.ask("alice", "alice", "transcript", client.TranscriptRequest{RunID: run}); code != "" || !strings.Contains(string(data), plantedText) {
+		t.Errorf("%q %s", code, data)
+	}
+}
+
+// Ids of runs that begin like that of the events of the cluster are refused.
+func TestAttackReservedIDs(t *testing.T) {
+	s := startOwnerSite(t)
+	for verb, r := range map[string]any{"run": client.RunRequest{RunID: "_cluster", Prompt: "p", Model: s.model}, "recall": client.RecallRequest{RunID: "_cluster", Past: "p1", Messages: plantedHistory()},
+		"attach": client.AttachRequest{RunID: "_cluster", Data: []byte("x")}} {
+		if code, _, data := s.ask("bob", "bob", verb, r); code != client.CodeBad || !strings.Contains(string(data), "reserved") {
+			t.Errorf("%s: %q %s", verb, code, data)
+		}
+	}
 }

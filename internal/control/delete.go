@@ -33,6 +33,8 @@ type logStatus struct {
 	newer            bool                   // it has an entry of a newer form
 	imported         bool                   // all its entries are
 	bytes            uint64                 // of its entries
+	senders          map[string]bool        // of the parts of a history in it
+	hasOther         bool                   // it has entries that are no such parts
 	unfinishedStarts int                    // activations in a row, at its end, that did not get through it
 	lastStart        string                 // the newest of them
 	// canceledAt is when the agent was canceled, the first time or the first time with now.
@@ -41,7 +43,7 @@ type logStatus struct {
 }
 
 func newLogStatus(at mailbox.Address) *logStatus {
-	e := &logStatus{}
+	e := &logStatus{senders: map[string]bool{}}
 	if at.Agent() == mailbox.Super {
 		e.super = &activation.Supervisor{Addr: at}
 		e.reader = activation.NewLogReader(at, "", mailbox.Epoch{}, e.super)
@@ -66,7 +68,13 @@ func (e *logStatus) readEntry(m mailbox.Message) {
 	}
 	entry, err := mailbox.Decode(m.Data)
 	if err != nil || len(entry.Items) == 0 {
+		e.hasOther = true
 		return
+	}
+	if by, ok := partSender(entry); ok {
+		e.senders[by] = true
+	} else if entry.From != m.To && entry.Items[0].Kind != (agent.Canceled{}).Kind() {
+		e.hasOther = true // not of its own activation, which an upload begins, and not of a delete that was interrupted
 	}
 	for _, item := range entry.Items { // an agent that takes no more requests skips it; its log is removed anyway
 		var f agent.Canceled
@@ -174,7 +182,14 @@ func (c *remover) removeRun(ctx context.Context, run string, unopened bool) (rep
 		}
 		return reply, 0, notFound(run)
 	}
-	if ends, err = c.stopAgents(ctx, run, ends); err != nil {
+	isUpload := false
+	if !listed && ends[super] == nil {
+		isUpload, err = checkUnopenedLogs(ctx, run, ends)
+	}
+	if err == nil {
+		ends, err = c.stopAgents(ctx, run, ends)
+	}
+	if err != nil {
 		return reply, 0, err
 	}
 	if listed && !row.Removing {
@@ -190,7 +205,7 @@ func (c *remover) removeRun(ctx context.Context, run string, unopened bool) (rep
 			err = errors.Join(err, c.purgeToTombstone(ctx, at, ends[at]))
 		}
 	}
-	if err == nil {
+	if err == nil && !isUpload {
 		err = c.purgeToTombstone(ctx, super, ends[super])
 	}
 	if err == nil {

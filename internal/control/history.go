@@ -123,7 +123,7 @@ func (c *opener) storeHistoryPart(ctx context.Context, r client.RecallRequest) (
 	if err := c.checkUnopened(ctx, r.RunID); err != nil {
 		return nil, err
 	}
-	return struct{}{}, c.appendPart(ctx, mailbox.At(r.RunID, string(spec.Root)), agent.Recalled{Messages: r.Messages, Past: r.Past, Part: r.Part, Fold: r.Fold, Tainted: r.Tainted})
+	return struct{}{}, c.appendPart(ctx, mailbox.At(r.RunID, string(spec.Root)), requestOwner(ctx), agent.Recalled{Messages: r.Messages, Past: r.Past, Part: r.Part, Fold: r.Fold, Tainted: r.Tainted})
 }
 
 // checkUnopened refuses requests that may only come before a run exists.
@@ -139,14 +139,18 @@ func (c *opener) checkUnopened(ctx context.Context, run string) error {
 }
 
 // appendPart appends a part to the log of a root that has no task yet. The request is named by
-// the history and the part: if it is sent again, it is applied once.
-func (c *commander) appendPart(ctx context.Context, root mailbox.Address, f agent.Recalled) error {
-	return c.cfg.Node.Command(ctx, root, fmt.Sprintf("past-%s-%d", f.Past, f.Part), f.Kind(), f)
+// the history, the part and the owner who sent it: if it is sent again, it is applied once.
+func (c *commander) appendPart(ctx context.Context, root mailbox.Address, owner string, f agent.Recalled) error {
+	id := fmt.Sprintf("%s%s-%d", partPrefix, f.Past, f.Part)
+	if owner != "" {
+		id += "." + owner // no name of a history has a dot
+	}
+	return c.cfg.Node.Command(ctx, root, id, f.Kind(), f)
 }
 
-func (c *commander) appendParts(ctx context.Context, root mailbox.Address, parts []agent.Recalled) error {
+func (c *commander) appendParts(ctx context.Context, root mailbox.Address, owner string, parts []agent.Recalled) error {
 	for _, f := range parts {
-		if err := c.appendPart(ctx, root, f); err != nil {
+		if err := c.appendPart(ctx, root, owner, f); err != nil {
 			return err
 		}
 	}
@@ -188,11 +192,11 @@ func (c *opener) copyHistory(ctx context.Context, r client.RunRequest, root mail
 		return nil, err
 	}
 	t.journal = "" // a fork may be of an earlier turn: its messages tell the journal
-	return c.copyTranscript(ctx, run, t, root)
+	return c.copyTranscript(ctx, run, requestOwner(ctx), t, root)
 }
 
-// copyTranscript writes a history of another run into the log of a root.
-func (c *commander) copyTranscript(ctx context.Context, run string, t logHistory, root mailbox.Address) (*spec.HistoryOrigin, error) {
+// copyTranscript writes a history of another run into the log of a root, for an owner.
+func (c *commander) copyTranscript(ctx context.Context, run, owner string, t logHistory, root mailbox.Address) (*spec.HistoryOrigin, error) {
 	doc, err := json.Marshal(t.past.Messages)
 	if err != nil {
 		return nil, fmt.Errorf("control: fork: %w", err)
@@ -203,7 +207,7 @@ func (c *commander) copyTranscript(ctx context.Context, run string, t logHistory
 		return nil, badHistory("the history of "+run, err)
 	}
 	parts[0].Journal = t.journal
-	if err := c.appendParts(ctx, root, parts); err != nil {
+	if err := c.appendParts(ctx, root, owner, parts); err != nil {
 		return nil, err
 	}
 	return &spec.HistoryOrigin{Run: run, Turn: t.past.Turn, Messages: len(t.past.Messages), Bound: agent.HistoryBound(t.past)}, nil
@@ -240,7 +244,7 @@ func (c *opener) checkSentHistory(ctx context.Context, r client.RunRequest, root
 	if root != root.Bare() { // the client could not know the pool of the root
 		parts, err := agent.RecallParts(past, got.Past)
 		if err == nil {
-			err = c.appendParts(ctx, root, parts)
+			err = c.appendParts(ctx, root, requestOwner(ctx), parts)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("control: history of %s: %w", root, err)

@@ -289,7 +289,7 @@ func (c *laneKeeper) continueHistory(ctx context.Context, conversation string, s
 		return nil, err
 	}
 	t.past, _ = t.past.Latest()
-	origin, err := c.copyTranscript(ctx, last.ID, t, root)
+	origin, err := c.copyTranscript(ctx, last.ID, "", t, root)
 	if origin != nil {
 		origin.Conversation, origin.Reason = conversation, last.Reason
 	}

@@ -133,10 +133,10 @@ func (c *opener) buildOpened(ctx context.Context, r client.RunRequest, asked str
 		return opened, accepted, explainHolder(err, r.Conversation, holder)
 	}
 	opened.Conversation, opened.InLane, opened.Owner = r.Conversation, r.Conversation != "", r.Owner
-	if r.Fork == "" && r.History == nil {
-		return opened, accepted, nil
-	}
 	root := mailbox.At(r.RunID, string(spec.Root)).In(opened.RootPlace())
+	if err = c.checkUploads(ctx, r, root); err != nil || r.Fork == "" && r.History == nil {
+		return opened, accepted, err
+	}
 	if opened.Past, err = c.prepareHistory(ctx, r, root); err != nil {
 		return opened, accepted, err
 	}
@@ -159,8 +159,11 @@ func (c *opener) purgeUploadedHistory(ctx context.Context, root mailbox.Address)
 // checkRunID rejects an id that no run can have.
 func checkRunID(run string) error {
 	err := names.CheckToken(run)
-	if err == nil && mailbox.IsReserved(run) {
+	switch {
+	case err == nil && mailbox.IsReserved(run):
 		err = errReservedID
+	case err == nil && strings.HasPrefix(run, "_"): // see ClusterRun
+		err = errClusterID
 	}
 	if err != nil {
 		return &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "use a lower-case ULID"}
@@ -168,7 +171,10 @@ func checkRunID(run string) error {
 	return nil
 }
 
-var errReservedID = errors.New("this id is reserved for the logs of conversations and schedules")
+var (
+	errReservedID = errors.New("this id is reserved for the logs of conversations and schedules")
+	errClusterID  = errors.New("ids that begin with _ are reserved for the events of the cluster")
+)
 
 // reopenRun continues a run that exists already.
 func (c *opener) reopenRun(ctx context.Context, known client.RunInfo, r client.RunRequest) (client.RunAccepted, error) {
