@@ -255,7 +255,7 @@ func TestIncompleteRunsCanBeDeleted(t *testing.T) {
 	}
 	deleteRun(t, c, "unopened", 1)
 	_, err := c.Run(testContext(t), client.RunRequest{RunID: "unopened", Prompt: "x", Model: writeScript(t, again)})
-	checkRefusal(t, "unopened", err, client.CodeGone, "was deleted")
+	checkRefusal(t, "unopened", err, client.CodeConflict, "a history was sent to the id unopened")
 
 	run := beginRun(t, c, client.RunRequest{Model: writeScript(t, again)})
 	waitFinished(t, c, run, spec.Completed)
