@@ -26,8 +26,9 @@ type RunRequest struct {
 	// Holder is the agent that has the conversation by a handoff: it gets a prompt for which the request names no agent.
 	// The node that opens the run fills it in.
 	Holder string `json:"-"`
-	// Owner is the owner of the run; "": operators own it. The node takes it from the subject of the request.
-	Owner        string  `json:"-"`
+	// Owner is the owner of the run; "": operators own it. Only an operator sets it, to send a run into the conversation of
+	// an owner; for the requests of owners the node takes it from the subject.
+	Owner        string  `json:"owner,omitempty"`
 	Agents       string  `json:"agents,omitempty"`     // directory of agent files
 	MCPConfig    string  `json:"mcp_config,omitempty"` // file of MCP servers
 	Dir          string  `json:"dir,omitempty"`

@@ -156,7 +156,7 @@ func (s *ownerSite) ownedVerbs() []ownedVerb {
 		{"run", client.RunRequest{RunID: run, Resume: true}, ""},
 		{"run", client.RunRequest{RunID: id(), Prompt: "p", Model: s.model, Fork: run}, ""},
 		{"run", client.RunRequest{RunID: id(), Prompt: "p", Model: s.model, Fork: run + "@root:1"}, client.CodeBad},
-		{"run", client.RunRequest{RunID: s.waiting, Prompt: "p", Model: s.model, Conversation: "notes"}, ""},
+		{"run", client.RunRequest{RunID: s.waiting, Prompt: "p", Model: s.model, Conversation: "notes", Owner: "alice"}, ""},
 		{"run", client.RunRequest{RunID: "nightly", Prompt: "p", Model: s.model, Every: "0 3 * * *"}, ""},
 		{"conversations", client.ConversationsRequest{Conversation: "notes"}, ""},
 		{"lane", client.LaneRequest{Conversation: "notes", RunID: run, Action: client.LaneDrop}, client.CodeConflict},
@@ -240,7 +240,7 @@ func TestListsOfOwners(t *testing.T) {
 	s := startOwnerSite(t)
 	bobs, operators := s.begin("bob", client.RunRequest{Conversation: "other"}), s.begin("client", client.RunRequest{})
 	joined := client.NewID()
-	if _, err := s.clients["client"].Run(t.Context(), client.RunRequest{RunID: joined, Prompt: "p", Model: s.model, Conversation: "notes"}); err != nil {
+	if _, err := s.clients["client"].Run(t.Context(), client.RunRequest{RunID: joined, Prompt: "p", Model: s.model, Conversation: "notes", Owner: "alice"}); err != nil {
 		t.Fatal(err)
 	}
 	for who, want := range map[string]struct{ runs, conversations, questions []string }{
@@ -300,6 +300,41 @@ func TestForksBelongToTheOwnerOfTheOriginal(t *testing.T) {
 		if code, _, _ := s.ask("bob", "bob", "get", client.GetRequest{RunID: fork}); code != client.CodeForbidden {
 			t.Errorf("another owner reads the fork of %s: %q", from, code)
 		}
+	}
+}
+
+// What an operator sends into the conversation of an owner would belong to that owner, so the request must name the owner;
+// a message and a schedule alike.
+func TestOperatorsNameTheOwnerOfAConversation(t *testing.T) {
+	s := startOwnerSite(t)
+	s.begin("client", client.RunRequest{Conversation: "plans"})
+	r := client.RunRequest{RunID: client.NewID(), Prompt: "of the operator", Model: s.model, Conversation: "notes"}
+	timed, own := r, r
+	timed.Every, own.Conversation, own.Owner = "0 3 * * *", "plans", "alice"
+	for _, r := range []client.RunRequest{r, timed, own} {
+		code, hint, data := s.ask("client", "", "run", r)
+		if code != client.CodeConflict || r.Owner == "" && (!strings.Contains(hint, "--owner alice") || !strings.Contains(string(data), "belongs to alice")) {
+			t.Errorf("%+v: %q, %q: %s", r, code, hint, data)
+		}
+	}
+	for owner, want := range map[string]string{"bob": client.CodeConflict, "No One": client.CodeBad} {
+		r.Owner = owner
+		if code, _, data := s.ask("client", "", "run", r); code != want {
+			t.Errorf("the owner %q: %q %s, want %q", owner, code, data, want)
+		}
+	}
+	if code, _, _ := s.ask("client", "", "get", client.GetRequest{RunID: r.RunID}); code != client.CodeNotFound {
+		t.Errorf("a refused request left a run: %q", code)
+	}
+	r.Owner = "alice"
+	if code, _, data := s.ask("bob", "bob", "run", r); code != client.CodeForbidden {
+		t.Errorf("an owner names another: %q %s", code, data)
+	}
+	if code, _, data := s.ask("client", "", "run", r); code != "" {
+		t.Errorf("an operator names the owner: %q %s", code, data)
+	}
+	if info, err := s.clients["alice"].Get(t.Context(), r.RunID); err != nil || info.Owner != "alice" {
+		t.Errorf("%+v, %v", info, err)
 	}
 }
 

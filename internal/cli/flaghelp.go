@@ -25,7 +25,7 @@ var flagGroups = []flagGroup{
 	{"Agents and tools", []string{"agents", "mcp-config", "no-agents-md", "effort", "fallback", "temperature", "priority"}},
 	{"Permissions", []string{"permission-mode", "allowed-tools", "disallowed-tools", "ask-tools", "approvals", "taint", "taint-files", "outside", "guardrails", "policy", "unattended", "question-timeout", "park-timeout"}},
 	{"What the answer must be", []string{"json-schema", "require-tool", "criteria", "constraints", "fail-if", "use-tokens"}},
-	{"History", []string{"conversation", "history", "fork", "instead", "layer", "run-id", "record", "replay"}},
+	{"History", []string{"conversation", "owner", "history", "fork", "instead", "layer", "run-id", "record", "replay"}},
 	{"Schedule", []string{"at", "every", "zone", "missed", "overlap", "on"}},
 	{"Limits of the run", []string{"max-tokens", "max-tool-calls", "max-agents", "max-depth", "max-messages", "max-backlog", "backlog-lease", "allow-unpriced", "allow-unbounded"}},
 	{"Limits of an agent", []string{"max-turns", "max-agent-tokens", "max-agent-budget-usd", "max-agent-tool-calls", "max-children", "max-output-tokens", "closing-tokens", "max-reply-calls", "max-parallel-tools",

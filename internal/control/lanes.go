@@ -297,7 +297,7 @@ func (c *laneKeeper) continueHistory(ctx context.Context, conversation string, s
 }
 
 // checkConversation checks the conversation of a request before its run is opened. It returns the conversation that
-// the request means, and its owner, who also owns what an operator sends there.
+// the request means, and its owner, whom the request of an operator must name.
 func (c *laneKeeper) checkConversation(ctx context.Context, r client.RunRequest) (id, owner string, err error) {
 	id, s, isNew, err := c.resolveConversation(ctx, r.Conversation)
 	if err == nil && !isNew {
@@ -308,7 +308,9 @@ func (c *laneKeeper) checkConversation(ctx context.Context, r client.RunRequest)
 		return "", "", err
 	case isNew:
 		owner = r.Owner
-	case r.Owner != "" && owner != r.Owner:
+	case owner != r.Owner && requestOwner(ctx) == "":
+		return "", "", notNamedOwner(id, owner, r.Owner)
+	case owner != r.Owner:
 		return "", "", notOwner("conversation", id, r.Owner)
 	case len(s.Queue()) >= lane.QueueMax:
 		return "", "", &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("%d messages of the conversation %s wait already", lane.QueueMax, id), Hint: "`troupe lanes " + id + "` shows them; send the next when some have ended"}

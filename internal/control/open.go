@@ -24,7 +24,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 			return nil, err
 		}
 	}
-	if err := checkRunID(r.RunID); err != nil {
+	if err := cmp.Or(checkRunID(r.RunID), checkNamedOwner(r.Owner)); err != nil {
 		return nil, err
 	}
 	if times := requestedTimes(r); !times.IsEmpty() {

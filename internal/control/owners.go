@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/lane"
 	"github.com/troupe-run/troupe/internal/schedule"
 	"github.com/troupe-run/troupe/mailbox"
@@ -49,6 +50,27 @@ var errOperators = &client.Error{Code: client.CodeForbidden, Text: "only an oper
 func notOwner(what, id, owner string) error {
 	return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("the %s %.80q does not belong to %s", what, id, owner),
 		Hint: "its owner can do this, or an operator: a credential that may publish to troupe.cmd.>, without --as"}
+}
+
+// notNamedOwner refuses the request of an operator whose run would belong to an owner that the request does not name.
+func notNamedOwner(conversation, owner, named string) error {
+	e := &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the conversation %.80q belongs to %s, and so would the run", conversation, owner),
+		Hint: fmt.Sprintf("if %s may own and read the run, name the owner: `owner` in the request, `troupe run --owner %s`; otherwise name another conversation", owner, owner)}
+	if owner == "" {
+		e.Text, e.Hint = fmt.Sprintf("the conversation %.80q belongs to operators, not to %.80q", conversation, named), "leave `owner` out, or name another conversation"
+	}
+	return e
+}
+
+// checkNamedOwner rejects a name that no owner can have.
+func checkNamedOwner(owner string) error {
+	if owner == "" {
+		return nil
+	}
+	if _, err := (names.Names{}).As(owner); err != nil {
+		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("owner: %v", err), Hint: "use the name of an owner: docs/security.md#owners"}
+	}
+	return nil
 }
 
 // checkOwner refuses a request about what belongs to somebody else, and writes the verified name of the owner into it.

@@ -105,7 +105,9 @@ func createSchedule(ctx context.Context, c *opener, r client.RunRequest, w sched
 	if err != nil {
 		return nil, err
 	}
-	request, err := json.Marshal(r)
+	stored := r
+	stored.Owner = "" // the schedule has it
+	request, err := json.Marshal(stored)
 	if err != nil {
 		return nil, fmt.Errorf("control: schedule: %w", err)
 	}

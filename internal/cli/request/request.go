@@ -100,6 +100,7 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&q.NoAgentsMD, "no-agents-md", false, "do not add AGENTS.md or CLAUDE.md to the prompts, the project's or your own")
 	f.BoolVar(&q.Yes, "yes", false, "do not ask before writes in the directory, MCP tools, and commands that the sandbox confines")
 	f.StringVar(&q.Conversation, conversationFlag, "", "conversation to continue or begin: the run gets its history, and waits for its earlier runs; the id of a run continues that one, last the newest of the directory")
+	f.StringVar(&q.Owner, "owner", "", "as an operator: the owner of the conversation, who then owns the run and may read it")
 	r.addScheduleFlags(f)
 	r.addGoalFlags(f)
 	f.StringVar(&r.policyFile, "policy", "", "file with the stop-veto policy, YAML or JSON: rules that may send an answer back, or end an agent")
