@@ -42,3 +42,14 @@ func TestAttachmentsKeepTheirBytes(t *testing.T) {
 		}
 	}
 }
+
+// One run answers a prompt: it makes no schedule, whose runs would be no longer those of a session.
+func TestPromptsMakeNoSchedule(t *testing.T) {
+	t.Parallel()
+	for _, field := range []string{`"at":"2026-01-02T03:04:05Z"`, `"every":"1h"`, `"on":"builds"`} {
+		var refused *client.Error
+		if _, err := decodeEnvelope([]byte(`{"prompt":"x","troupe":{`+field+`}}`), client.RunRequest{}); !errors.As(err, &refused) || refused.Code != client.CodeBad {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}

@@ -158,6 +158,13 @@ func (e *exportedAgent) setWorking(r client.RunInfo) {
 	e.working = r
 }
 
+// workingRun is the run that works, of the conversation that it is.
+func (e *exportedAgent) workingRun() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.working.RunID
+}
+
 func (e *exportedAgent) isStopped() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

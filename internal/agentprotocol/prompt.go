@@ -22,8 +22,6 @@ const (
 	withdrawTimeout = 30 * time.Second
 	// lookAgainAfter is how soon the state of a run that waits for a person is read again without an event.
 	lookAgainAfter = 10 * time.Second
-	// callerName is who started a run, as its log has it, unless the prompt says otherwise.
-	callerName = "agent protocol"
 	// noForeignCalls keeps a run that another program has started from calling agents of other programs. Such a call
 	// may lead back here: agents that call each other would start runs without end, each with a budget of its own.
 	noForeignCalls = "delegate(*/*)"
@@ -84,7 +82,7 @@ func (h *Host) servePrompt(a *exportedAgent, m promptRequest) {
 		out.fail(stoppedProblem)
 		return
 	}
-	e.Run.Caller = cmp.Or(caller, e.Run.Caller) // what was verified precedes what the prompt says
+	e.Run.Caller = a.runCaller(caller, e.Run.Caller)
 	out.send(chunkStatus, statusAck)
 	p := &promptRun{host: h, out: out, id: cmp.Or(e.Run.RunID, client.NewID()), ctx: ctx, woken: make(chan struct{}, 1), allHeard: make(chan struct{}), asked: map[string]context.CancelFunc{}}
 	p.text.Send = p.sendText
@@ -170,7 +168,7 @@ func problemOf(err error) *problem {
 func (p *promptRun) start(e envelope, trace string) (a client.RunAccepted, err error) {
 	c, r := p.host.cfg.Client, e.Run
 	r.RunID, r.Prompt = p.id, e.Prompt
-	r.Caller, r.Trace, r.Outside = cmp.Or(r.Caller, callerName), cmp.Or(r.Trace, trace), true
+	r.Trace, r.Outside = cmp.Or(r.Trace, trace), true
 	r.DisallowedTools = append(slices.Clone(r.DisallowedTools), noForeignCalls)
 	for _, f := range e.Attachments {
 		file, err := c.Attach(p.ctx, p.id, f.Name, f.Type, f.Data)

@@ -1,6 +1,7 @@
 package agentprotocol
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -33,6 +34,13 @@ const (
 	senderSkew = 30 * time.Second
 	// noncesMax bounds the nonces that are remembered. Further signed prompts are refused until some are over.
 	noncesMax = 1 << 16
+)
+
+const (
+	// callerName is who started a run, as its log has it, unless the prompt says otherwise.
+	callerName = "agent protocol"
+	// sessionCaller begins the caller of each run that a spawned session has started, so that any node recognizes it.
+	sessionCaller = callerName + " session"
 )
 
 // trustClass is how far the identity of a sender is proven.
@@ -191,4 +199,23 @@ func (h *Host) checkSender(header, subject string, payload []byte) (caller strin
 		return "", &senderUnsigned
 	}
 	return "", nil
+}
+
+// runCaller is the caller of a run, as its log has it: what was verified precedes what the prompt states.
+func (e *exportedAgent) runCaller(verified, stated string) string {
+	switch {
+	case !e.spawned:
+		return cmp.Or(verified, stated, callerName)
+	case verified != "":
+		return sessionCaller + strings.TrimPrefix(verified, callerName)
+	case stated != "":
+		return sessionCaller + ": " + stated
+	}
+	return sessionCaller
+}
+
+// isSessionCaller reports whether a spawned session started a run with the caller.
+func isSessionCaller(caller string) bool {
+	rest, ok := strings.CutPrefix(caller, sessionCaller)
+	return ok && (rest == "" || rest[0] == ' ' || rest[0] == ':')
 }

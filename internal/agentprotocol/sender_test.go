@@ -145,3 +145,25 @@ func TestPromptsOfSenders(t *testing.T) {
 		t.Errorf("%q %+v", caller, failed)
 	}
 }
+
+// The caller of each run of a spawned session says so, whatever a prompt states.
+func TestCallersOfSessionsHaveAMark(t *testing.T) {
+	t.Parallel()
+	spawned, other := &exportedAgent{spawned: true}, &exportedAgent{}
+	for _, k := range []struct {
+		agent            *exportedAgent
+		verified, stated string
+		want             string
+	}{
+		{spawned, "", "", "agent protocol session"}, {spawned, "", "bob", "agent protocol session: bob"},
+		{spawned, "agent protocol A.U", "bob", "agent protocol session A.U"},
+		{other, "", "", "agent protocol"}, {other, "", "bob", "bob"}, {other, "agent protocol A.U", "bob", "agent protocol A.U"},
+	} {
+		if got := k.agent.runCaller(k.verified, k.stated); got != k.want || isSessionCaller(got) != k.agent.spawned {
+			t.Errorf("%q for %q and %q, want %q", got, k.verified, k.stated, k.want)
+		}
+	}
+	if isSessionCaller("agent protocol sessions") {
+		t.Error("another caller counts as that of a session")
+	}
+}

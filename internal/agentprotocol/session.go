@@ -21,8 +21,6 @@ import (
 const (
 	// sessionsMax is how many sessions a node exports.
 	sessionsMax = 64
-	// runsLookedAt bounds the runs of a state among which those of conversations are looked for.
-	runsLookedAt = 1024
 	// sessionTimeout bounds the requests to nodes about a session.
 	sessionTimeout = 10 * time.Second
 	// expireAgainAfter is how soon a session whose lifetime is over is stopped again after an error.
@@ -52,6 +50,8 @@ type sessionSet struct {
 	own     map[string]*session // nil: it is being registered
 	other   map[string]otherSession
 	skipped map[string]bool // conversations that cannot be exported, of which a log entry was written
+	// ofSessions are the runs that work and that spawned sessions began, by their conversation.
+	ofSessions map[string]string
 }
 
 var (
@@ -249,82 +249,4 @@ func (h *Host) cancelConversation(ctx context.Context, id, why string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// followConversations exports the conversations with a run that works on this node, until the end.
-func (h *Host) followConversations() {
-	tick := time.NewTicker(h.cfg.Heartbeat)
-	defer tick.Stop()
-	for {
-		if err := h.exportConversations(); err != nil && h.ctx.Err() == nil {
-			h.cfg.Logger.Debug("running conversations were not read", "error", err)
-		}
-		select {
-		case <-tick.C:
-		case <-h.ctx.Done():
-			return
-		}
-	}
-}
-
-// exportConversations makes sessions of the conversations with a run that works on this node, and ends those of others.
-func (h *Host) exportConversations() error {
-	ctx, cancel := context.WithTimeout(h.ctx, sessionTimeout)
-	defer cancel()
-	running := map[string]client.RunInfo{}
-	for _, state := range []client.RunState{client.RunLive, client.RunParked} {
-		list, err := h.cfg.Client.ListRuns(ctx, client.ListRequest{State: state, Limit: runsLookedAt})
-		if err != nil {
-			return fmt.Errorf("agentprotocol: %w", err)
-		}
-		for _, r := range list {
-			if r.Conversation != "" && r.Node == h.cfg.Node {
-				running[r.Conversation] = r
-			}
-		}
-	}
-	for _, s := range h.ownSessions() {
-		switch r, works := running[s.name]; {
-		case s.spawned:
-		case works:
-			s.setWorking(r)
-		default:
-			h.removeSession(s)
-		}
-		delete(running, s.name)
-	}
-	maps.DeleteFunc(running, func(id string, _ client.RunInfo) bool { return h.isSpawnedElsewhere(id) })
-	for _, id := range slices.Sorted(maps.Keys(running)) {
-		h.exportConversation(ctx, id, running[id])
-	}
-	return nil
-}
-
-// exportConversation makes a session of a conversation. Its prompts continue it with the agent and the directory of the
-// run that works.
-func (h *Host) exportConversation(ctx context.Context, id string, running client.RunInfo) {
-	h.sessions.mu.Lock()
-	err := h.checkSession(id, false)
-	h.sessions.mu.Unlock()
-	var info client.RunInfo
-	if err == nil {
-		info, err = h.cfg.Client.Describe(ctx, running.RunID)
-	}
-	if err == nil {
-		s := &session{exportedAgent: &exportedAgent{name: id, task: client.RunRequest{Conversation: id}, working: running}, created: time.Now()}
-		if d := info.Description; d != nil {
-			s.task.Agent, s.task.Dir = d.Root, d.Workspace
-		}
-		err = h.addSession(s, "The conversation "+id)
-	}
-	h.sessions.mu.Lock()
-	defer h.sessions.mu.Unlock()
-	if err == nil || h.sessions.skipped[id] || h.ctx.Err() != nil {
-		return
-	}
-	if len(h.sessions.skipped) >= instancesMax || h.sessions.skipped == nil {
-		h.sessions.skipped = map[string]bool{}
-	}
-	h.sessions.skipped[id] = true
-	h.cfg.Logger.Warn("a running conversation is not exported", "conversation", id, "error", err)
 }

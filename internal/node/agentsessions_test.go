@@ -92,7 +92,7 @@ func TestSpawnedSessionIsAnAgent(t *testing.T) {
 			t.Fatalf("%+v", r)
 		}
 		d, err := connectClient(t, h).Describe(testContext(t), r.run)
-		if err != nil || d.Conversation != "plans" || d.Description.Goal != fmt.Sprintf("prompt %d", i) || d.Description.Workspace != dir || d.Description.Caller != "agent protocol" {
+		if err != nil || d.Conversation != "plans" || d.Description.Goal != fmt.Sprintf("prompt %d", i) || d.Description.Workspace != dir || d.Description.Caller != "agent protocol session" {
 			t.Errorf("%+v %v", d, err)
 		}
 	}

@@ -1,0 +1,131 @@
+package agentprotocol
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+)
+
+// runsLookedAt bounds the runs of a state among which those of conversations are looked for.
+const runsLookedAt = 1024
+
+// followConversations exports the conversations with a run that works on this node, until the end.
+func (h *Host) followConversations() {
+	tick := time.NewTicker(h.cfg.Heartbeat)
+	defer tick.Stop()
+	for {
+		if err := h.exportConversations(); err != nil && h.ctx.Err() == nil {
+			h.cfg.Logger.Debug("running conversations were not read", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-h.ctx.Done():
+			return
+		}
+	}
+}
+
+// exportConversations makes sessions of the conversations with a run that works on this node, and ends those of others.
+func (h *Host) exportConversations() error {
+	ctx, cancel := context.WithTimeout(h.ctx, sessionTimeout)
+	defer cancel()
+	running := map[string]client.RunInfo{}
+	for _, state := range []client.RunState{client.RunLive, client.RunParked} {
+		list, err := h.cfg.Client.ListRuns(ctx, client.ListRequest{State: state, Limit: runsLookedAt})
+		if err != nil {
+			return fmt.Errorf("agentprotocol: %w", err)
+		}
+		for _, r := range list {
+			if r.Conversation != "" && r.Node == h.cfg.Node {
+				running[r.Conversation] = r
+			}
+		}
+	}
+	h.forgetRuns(running)
+	for _, s := range h.ownSessions() {
+		switch r, works := running[s.name]; {
+		case s.spawned:
+		case works && (r.RunID == s.workingRun() || h.mayFollow(ctx, r)):
+			s.setWorking(r)
+		default:
+			h.removeSession(s)
+		}
+		delete(running, s.name)
+	}
+	maps.DeleteFunc(running, func(id string, r client.RunInfo) bool { return h.isSpawnedElsewhere(id) || h.isOfSession(r) })
+	for _, id := range slices.Sorted(maps.Keys(running)) {
+		h.exportConversation(ctx, id, running[id])
+	}
+	return nil
+}
+
+// mayFollow reports whether a session may go on with the next run of its conversation.
+func (h *Host) mayFollow(ctx context.Context, r client.RunInfo) bool {
+	info, err := h.cfg.Client.Describe(ctx, r.RunID)
+	return err == nil && !h.noteOfSession(info)
+}
+
+// noteOfSession reports whether a spawned session began a run. The conversation of such a run is not exported: its
+// prompts would lack the fields of the spawn.
+func (h *Host) noteOfSession(r client.RunInfo) bool {
+	if d := r.Description; d == nil || !isSessionCaller(d.Caller) {
+		return false
+	}
+	h.sessions.mu.Lock()
+	defer h.sessions.mu.Unlock()
+	if h.sessions.ofSessions == nil {
+		h.sessions.ofSessions = map[string]string{}
+	}
+	h.sessions.ofSessions[r.Conversation] = r.RunID
+	return true
+}
+
+// isOfSession reports whether it is known that a spawned session began a run.
+func (h *Host) isOfSession(r client.RunInfo) bool {
+	h.sessions.mu.Lock()
+	defer h.sessions.mu.Unlock()
+	return h.sessions.ofSessions[r.Conversation] == r.RunID
+}
+
+// forgetRuns forgets the runs of spawned sessions that no longer work.
+func (h *Host) forgetRuns(running map[string]client.RunInfo) {
+	h.sessions.mu.Lock()
+	defer h.sessions.mu.Unlock()
+	maps.DeleteFunc(h.sessions.ofSessions, func(id, run string) bool { return running[id].RunID != run })
+}
+
+// exportConversation makes a session of a conversation, unless a spawned session began the run that works. Its prompts continue it with the agent and the directory of the
+// run that works.
+func (h *Host) exportConversation(ctx context.Context, id string, running client.RunInfo) {
+	h.sessions.mu.Lock()
+	err := h.checkSession(id, false)
+	h.sessions.mu.Unlock()
+	var info client.RunInfo
+	if err == nil {
+		info, err = h.cfg.Client.Describe(ctx, running.RunID)
+	}
+	if err == nil && h.noteOfSession(info) {
+		return
+	}
+	if err == nil {
+		s := &session{exportedAgent: &exportedAgent{name: id, task: client.RunRequest{Conversation: id}, working: running}, created: time.Now()}
+		if d := info.Description; d != nil {
+			s.task.Agent, s.task.Dir = d.Root, d.Workspace
+		}
+		err = h.addSession(s, "The conversation "+id)
+	}
+	h.sessions.mu.Lock()
+	defer h.sessions.mu.Unlock()
+	if err == nil || h.sessions.skipped[id] || h.ctx.Err() != nil {
+		return
+	}
+	if len(h.sessions.skipped) >= instancesMax || h.sessions.skipped == nil {
+		h.sessions.skipped = map[string]bool{}
+	}
+	h.sessions.skipped[id] = true
+	h.cfg.Logger.Warn("a running conversation is not exported", "conversation", id, "error", err)
+}

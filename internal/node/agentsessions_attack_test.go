@@ -1,0 +1,75 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+)
+
+// awaitQuestion reads a stream until its run has asked a question, and returns the run.
+func (c *busCaller) awaitQuestion(sub *nats.Subscription) string {
+	c.t.Helper()
+	r := &busReply{}
+	for len(r.queries) == 0 || r.run == "" {
+		m := c.next(sub)
+		if code := m.Header.Get("Nats-Service-Error-Code"); code != "" {
+			c.t.Fatalf("%s %s", code, m.Data)
+		}
+		if len(m.Data) > 0 {
+			r.add(c.t, m.Data)
+		}
+	}
+	return r.run
+}
+
+// awaitSessions waits until the controller lists sessions, and returns their names.
+func (c *busCaller) awaitSessions() string {
+	c.t.Helper()
+	list := c.control("list", "")
+	for len(list.Sessions) == 0 {
+		c.next(c.subscribe("agents.hb.>"))
+		list = c.control("list", "")
+	}
+	return list.names()
+}
+
+// The fields of a spawn hold for each run of its session, also after the end of its node: a run of it that goes on is no
+// session with all rights of its agent.
+func TestAttackSessionKeepsItsFieldsAfterARestart(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	state, script := t.TempDir(), writeScript(t, "default:\n  - calls: [{name: ask_human, args: {question: \"Which one?\"}}]\n  - text: done\n")
+	start := func() (*Node, *busCaller) {
+		h := startNode(t, state, func(c *Config) {
+			c.Model, c.requestsFromUser = script, false
+			c.AgentsOnBus = &AgentsOnBus{Owner: "ops", Heartbeat: 20 * time.Millisecond}
+		})
+		return h, &busCaller{t, connectRole(t, h, bus.RoleClient)}
+	}
+	first, c := start()
+	user := connectClient(t, first)
+	if r := c.control("spawn", `{"session_id":"narrow","allowed_tools":["Read","ask_human"],"max_turns":3,"max_lifetime_s":0}`); r.code != "" {
+		t.Fatal(r.raw)
+	}
+	run := c.awaitQuestion(c.request("agents.prompt.troupe.ops.narrow", `{"prompt":"Buy","troupe":{"caller":"bob"}}`))
+	if d, err := user.Describe(testContext(t), run); err != nil || d.Description.Caller != "agent protocol session: bob" || d.Description.RootTurns != 3 {
+		t.Errorf("%+v %v", d.Description, err)
+	}
+	if _, err := user.Run(testContext(t), client.RunRequest{RunID: client.NewID(), Prompt: "Buy", Conversation: "shop"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, c = start()
+	if all := c.awaitSessions(); all != "shop" { // in the order of the names: the run of narrow was looked at
+		t.Errorf("exported are %s", all)
+	}
+	if _, err := c.nc.RequestWithContext(testContext(t), "agents.prompt.troupe.ops.narrow", []byte("Write")); err != nats.ErrNoResponders {
+		t.Errorf("a prompt with the rights of the agent was taken: %v", err)
+	}
+}
