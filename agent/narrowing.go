@@ -8,9 +8,9 @@ import (
 )
 
 // PermissionsNarrowed takes rights from a live agent. The supervisor sends it for an operator, to the agent and to those below
-// it. It holds for each call that begins after it. A call that runs goes on. A call that waits at its gate, or that a person
-// has approved, is decided about again before it begins; an approval still counts where a person read the same reason. A call
-// that was about to start, and may not any more, ends: the entry Started that its shell may append begins nothing.
+// it. It holds for each call that begins after it. A call that runs goes on. A call that waits at its gate is decided about
+// again before it begins. An approval counts only for the reason that the person read. A call that was about to start, and may
+// not any more, ends: the entry Started that its shell may append begins nothing.
 type PermissionsNarrowed struct {
 	Rights spec.Narrowing `msgpack:"r"`
 	By     string         `msgpack:"b,omitempty"`
@@ -50,10 +50,12 @@ func wasNarrowedSince(s State, c Call) bool {
 func refuseNarrowed(s State, i int) (next State, refused bool) {
 	c := s.Calls[i]
 	v, why := s.decidePermission(c), ""
+	query, err := permissionQuery(v)
+	approved := c.Gate.Permit.Asked && err == nil && c.Gate.Permit.Query == query
 	switch {
 	case v.Decision == permission.Deny:
 		why = "never started: denied: " + v.Why
-	case v.Decision == permission.Ask && !c.Gate.Permit.Asked, v.Decision == permission.AllowConfined && c.Gate.Permit.Query == "":
+	case v.Decision == permission.Ask && !approved, v.Decision == permission.AllowConfined && c.Gate.Permit.Query == "":
 		why = "never started: the rights of this agent were narrowed before it began: " + v.Why + ". Call it again to have a person asked"
 	default:
 		return s, false

@@ -89,9 +89,9 @@ func applyPermissions(s State, c Call) (State, Call) {
 		}
 		return s, c
 	case permission.Ask, permission.AllowConfined:
-		raw, err := json.Marshal(spec.PermissionQuery{Why: v.Why, Confined: v.Decision == permission.AllowConfined, OnlyConfined: v.OnlyConfined})
+		query, err := permissionQuery(v)
 		if err == nil {
-			c.Gate.Permit.Query = string(raw) //mutant:call-to-ask-about-asks-nobody
+			c.Gate.Permit.Query = query //mutant:call-to-ask-about-asks-nobody
 			return s, c
 		}
 		v.Why = "the question about it cannot be written: " + err.Error()
@@ -100,6 +100,12 @@ func applyPermissions(s State, c Call) (State, Call) {
 	c = c.deny(c.notRunText() + ": denied: " + v.Why) //mutant:call-that-a-rule-denies-runs
 	s.events.publishVerdict(c, spec.HookDeny, v, s.tools.digest(c))
 	return s, c
+}
+
+// permissionQuery is what the permission hook reads to prepare the question: verdicts of equal queries ask for the same reason.
+func permissionQuery(v permission.Verdict) (string, error) {
+	raw, err := json.Marshal(spec.PermissionQuery{Why: v.Why, Confined: v.Decision == permission.AllowConfined, OnlyConfined: v.OnlyConfined})
+	return string(raw), err
 }
 
 // publishVerdict publishes what the permissions have decided about a call.

@@ -18,7 +18,7 @@ var ofPermissions = []Mutant{
 	{"live-rights-widen", "E6: the rights of a live agent only become narrower", own(Never)},
 	{"narrowing-stays-above", "E6: what is taken from an agent is taken from those below it", own(Replace(`reached := []Member{m}`))},
 	{"later-children-are-not-narrowed", "E6: children that begin later have what was taken from their parent taken from them", own(Replace(`_ = rights`))},
-	{"call-to-ask-about-asks-nobody", "E3: a call that a rule asks about waits for its own approval", own(Replace(`_ = raw`))},
+	{"call-to-ask-about-asks-nobody", "E3: a call that a rule asks about waits for its own approval", own(Replace(`_ = query`))},
 	{"last-permissions-decide", "E6: of the permissions of an agent and its ancestors the strictest count", own(Always)},
 	{"permissions-not-inherited", "E6: the permissions of a parent bind its children", own(Never)},
 	{"answer-to-other-arguments-counts", "E3: an approval is for the arguments that the person has read", own(Without(3, 3))},
