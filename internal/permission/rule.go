@@ -122,7 +122,7 @@ func (r Rule) checkPattern() error {
 	case r.tool == skillTool:
 		return checkSkillPattern(r.pattern)
 	}
-	return errors.New("this tool takes no pattern; use its name alone")
+	return errors.New("no tool of this name takes a pattern: check the name, or use it alone")
 }
 
 // TakesPattern reports whether rules may be about a part of a tool, by a pattern.

@@ -3,6 +3,7 @@ package follow
 import (
 	"fmt"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/term"
@@ -16,8 +17,11 @@ func PrintAnswerHint(a *console.Console, s *session.Session, run string, end End
 	for _, m := range end.Result.Agents {
 		if m.Query != nil {
 			a.Say(a.ErrStyle.Yellow(fmt.Sprintf("%s asks: %s", term.CleanLine(m.Name), term.QuestionLine(s.QuestionText(run, m)))))
-			a.Say("answer it: " + s.Command(fmt.Sprintf("answer %s %s approve --agent %s", run, term.CleanLine(m.Query.Query), term.CleanLine(string(m.ID)))) +
-				`   # or deny, skip, "a text"`)
+			decision, others := "approve", `   # or deny, skip, "a text"`
+			if q := m.Query; q.Digest == "" && q.Reason == spec.NeedsHuman && q.Call != "" { // any text answers what an agent asks
+				decision, others = `"your answer"`, "   # or skip"
+			}
+			a.Say("answer it: " + s.Command(fmt.Sprintf("answer %s %s %s --agent %s", run, term.CleanLine(m.Query.Query), decision, term.CleanLine(string(m.ID)))) + others)
 		}
 	}
 	a.Say("then continue: " + s.Command("run --resume "+run))
