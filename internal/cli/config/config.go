@@ -2,6 +2,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -164,8 +165,23 @@ func (cs *Commands) defaultText(ctx context.Context, key string) string {
 		return "2GiB"
 	case "log_patience":
 		return follow.LogPatience.String()
+	case "permission_mode":
+		return string(spec.ModeDefault)
+	case "question_timeout":
+		return "none: questions stay open"
 	}
-	return "none"
+	return cmp.Or(namedDefault(key), "none")
+}
+
+// namedDefault is the default of a limit, as its help states it in "(default …)"; "" for a setting that is none.
+func namedDefault(key string) string {
+	for _, limit := range spec.NamedLimits() {
+		if _, text, ok := strings.Cut(limit.Text, "(default"); ok && limit.Request == key {
+			text, _, _ = strings.Cut(text, ")")
+			return strings.TrimLeft(text, ": ")
+		}
+	}
+	return ""
 }
 
 func (cs *Commands) schemaCommand() *cobra.Command {
