@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -357,6 +358,48 @@ func TestOwnersNarrowTheirRuns(t *testing.T) {
 	}
 	if _, _, data := s.ask("alice", "alice", "permissions", client.PermissionsRequest{RunID: s.run}); !strings.Contains(string(data), `"by":"alice"`) {
 		t.Errorf("the permissions are %s", data)
+	}
+}
+
+// An owner who has used up the changes of the rights of a run leaves those of operators.
+func TestAttackOwnerUsesUpNarrowings(t *testing.T) {
+	s := startOwnerSite(t)
+	narrow := func(who, as string, i int) (code string, data []byte) {
+		code, _, data = s.ask(who, as, "permissions", client.PermissionsRequest{RunID: s.run, Request: client.NewID(), Deny: []string{fmt.Sprintf("Bash(x%d:*)", i)}, By: "alice"})
+		return code, data
+	}
+	for i := range 64 {
+		if code, data := narrow("alice", "alice", i); code != "" {
+			t.Fatalf("change %d: %q %s", i, code, data)
+		}
+	}
+	if code, data := narrow("alice", "alice", 64); code != client.CodeBad || !strings.Contains(string(data), "at most 64 times") {
+		t.Errorf("one more: %q %s", code, data)
+	}
+	if code, data := narrow("client", "", 65); code != "" {
+		t.Errorf("an operator: %q %s", code, data)
+	}
+}
+
+// An owner who has used up the room for rules leaves a part of it to operators.
+func TestAttackOwnerUsesUpRoomForRules(t *testing.T) {
+	s := startOwnerSite(t)
+	code, n := "", 0
+	var data []byte
+	rules := func() (list []string) {
+		for i := range 50 {
+			list = append(list, fmt.Sprintf("Bash(%s%d-%d:*)", strings.Repeat("x", 120), n, i))
+		}
+		return list
+	}
+	for ; code == "" && n < 20; n++ {
+		code, _, data = s.ask("alice", "alice", "permissions", client.PermissionsRequest{RunID: s.run, Request: client.NewID(), Deny: rules()})
+	}
+	if code != client.CodeBad || !strings.Contains(string(data), "bytes of permission rules") {
+		t.Fatalf("after %d changes: %q %s", n, code, data)
+	}
+	if code, _, data := s.ask("client", "", "permissions", client.PermissionsRequest{RunID: s.run, Request: client.NewID(), Deny: rules()}); code != "" {
+		t.Errorf("an operator: %q %s", code, data)
 	}
 }
 

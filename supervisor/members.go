@@ -240,7 +240,7 @@ func childTask(s State, m, parent Member, def Definition, f agent.Delegate) (t s
 	t.Permissions, t.AddedRules = s.Run.permissionsOf(def, parent.permissions), s.AddedRules
 	t.Layers = m.layers                      //mutant:children-without-layers
 	t.Tainted = cmp.Or(f.Tainted, t.Tainted) //mutant:child-begins-untainted
-	if tooManyRules(t.Permissions) {
+	if rulesBytes(t.Permissions) > rulesBytesMax {
 		return t, fmt.Sprintf("its permission rules, with those of its parents, are more than %d bytes", rulesBytesMax)
 	}
 	return t, ""

@@ -15,6 +15,8 @@ type PermissionsSet struct {
 	Agent  spec.ID        `msgpack:"a,omitempty"` // "": the root, and so the whole run
 	Rights spec.Narrowing `msgpack:"r"`
 	By     string         `msgpack:"b,omitempty"` // who sets it
+	// ByOwner says that the owner of the run sets it, and not an operator. By cannot: an operator chooses that name.
+	ByOwner bool `msgpack:"o,omitempty"`
 	// Request is the id of the request, which may come again.
 	Request string `msgpack:"q,omitempty"`
 }
@@ -22,8 +24,12 @@ type PermissionsSet struct {
 // Kind is the fact's word in logs.
 func (PermissionsSet) Kind() string { return "permissions_set" }
 
-// narrowingsMax bounds how often the rights of one run are narrowed.
-const narrowingsMax = 64
+const (
+	// narrowingsMax bounds how often operators narrow the rights of one run, and how often its owner does.
+	narrowingsMax = 64
+	// operatorRulesBytes is the room for permission rules that an owner leaves to operators.
+	operatorRulesBytes = 16 << 10
+)
 
 // CheckPermissions says why the rights cannot be narrowed in that state; "": they can.
 func CheckPermissions(s State, f PermissionsSet) (why string) {
@@ -51,18 +57,32 @@ func narrowingTarget(s State, f PermissionsSet) (m Member, why string) {
 		return m, fmt.Sprintf("the rights of a live agent only become narrower: %s (%s) has the mode %s, and %s is not stricter", m.ID, m.Name, holds, mode)
 	case slices.ContainsFunc(m.permissions, rights.Equal):
 		return m, fmt.Sprintf("these rules bind %s (%s) already", m.ID, m.Name)
-	case len(s.Narrowings) >= narrowingsMax:
-		return m, fmt.Sprintf("the rights of a run are narrowed at most %d times", narrowingsMax)
+	case countNarrowings(s, f.ByOwner) >= narrowingsMax:
+		return m, fmt.Sprintf("the rights of a run are narrowed at most %d times by its owner, and as often by operators", narrowingsMax)
 	}
 	if err := permission.CheckNarrowing(f.Rights); err != nil {
 		return m, err.Error()
 	}
+	room := rulesBytesMax
+	if f.ByOwner {
+		room -= operatorRulesBytes
+	}
 	for _, c := range withBelow(s.members, m) {
-		if tooManyRules(append(slices.Clip(c.permissions), rights)) {
-			return m, fmt.Sprintf("%s (%s) would have more than %d bytes of permission rules", c.ID, c.Name, rulesBytesMax)
+		if rulesBytes(append(slices.Clip(c.permissions), rights)) > room {
+			return m, fmt.Sprintf("%s (%s) would have more than %d bytes of permission rules", c.ID, c.Name, room)
 		}
 	}
 	return m, ""
+}
+
+// countNarrowings counts what the owner of the run has set, or what operators have.
+func countNarrowings(s State, byOwner bool) (n int) {
+	for _, f := range s.Narrowings {
+		if f.ByOwner == byOwner {
+			n++
+		}
+	}
+	return n
 }
 
 func (f PermissionsSet) target() spec.ID {

@@ -36,12 +36,11 @@ func keepsUserNotes(child spec.Task, parent Member) bool {
 // an entry.
 const rulesBytesMax = 80 << 10
 
-func tooManyRules(list []spec.Permissions) bool {
-	size := 0
+func rulesBytes(list []spec.Permissions) (size int) {
 	for _, p := range list {
 		size += p.Size()
 	}
-	return size > rulesBytesMax
+	return size
 }
 
 // addedRulesMax bounds the rules that people add to one run.

@@ -184,7 +184,7 @@ type State struct {
 	Outcome       spec.Outcome
 
 	AddedRules []spec.PermissionRule // that people have added to the run
-	Narrowings []PermissionsSet      // what operators have taken from agents of the run
+	Narrowings []PermissionsSet      // what operators, or the owner, have taken from agents of the run
 
 	PolicySetBy string // who replaced the policy last; "": it is that of the request
 	PolicySetAt int64

@@ -70,10 +70,10 @@ func printPermissions(t spec.Task) string {
 	return b.String()
 }
 
-// parseNarrowing is `narrow of=root-1-0 by=ann` with a line `mode MODE`, `ask RULE` or `deny RULE` each.
+// parseNarrowing is `narrow of=root-1-0 by=ann`, with owner for that of the run, with a line `mode MODE`, `ask RULE` or `deny RULE` each.
 func parseNarrowing(t *testing.T, d *datadriven.TestData) supervisor.PermissionsSet {
 	t.Helper()
-	f := supervisor.PermissionsSet{Agent: spec.ID(argValue(t, d, "of")), By: argValue(t, d, "by")}
+	f := supervisor.PermissionsSet{Agent: spec.ID(argValue(t, d, "of")), By: argValue(t, d, "by"), ByOwner: d.HasArg("owner")}
 	for line := range strings.Lines(d.Input) {
 		word, text, _ := strings.Cut(strings.TrimSpace(line), " ")
 		rule := spec.PermissionRule{Text: text, From: "set by " + f.By}

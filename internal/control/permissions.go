@@ -54,7 +54,7 @@ func narrowPermissions(ctx context.Context, c *commander, r client.PermissionsRe
 	if c.cfg.ParseNarrowing == nil {
 		return nil, badNarrowing("this node reads no rules")
 	}
-	f := supervisor.PermissionsSet{Agent: spec.ID(r.Agent), Request: r.Request, By: r.By}
+	f := supervisor.PermissionsSet{Agent: spec.ID(r.Agent), Request: r.Request, By: r.By, ByOwner: requestOwner(ctx) != ""}
 	if f.Rights, err = c.cfg.ParseNarrowing(full.state.Run, r); err != nil {
 		return nil, err
 	}
