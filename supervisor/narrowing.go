@@ -102,7 +102,7 @@ func withBelow(r roster, m Member) []Member {
 // narrowPermissions takes rights from an agent and those below it. Later children have what their parent has: permissionsOf.
 func narrowPermissions(s State, f PermissionsSet) (State, []Effect) {
 	m, why := narrowingTarget(s, f)
-	if why != "" {
+	if why != "" { //mutant:narrowing-dropped
 		return s.publishEvent(event.KindWarningRaised, event.Warning{What: fmt.Sprintf("the rights of %.64s were not narrowed", f.target()), Why: why, Live: s.Live}), nil
 	}
 	rights := f.Rights.Permissions()

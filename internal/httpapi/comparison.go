@@ -28,7 +28,7 @@ type RunComparison struct {
 	Steps []compare.Pair `json:"steps"`
 }
 
-// getComparison is GET /api/v1/runs/{id}/comparison: with the run that with=RUN names. Runs are compared one pair at a time.
+// getComparison is GET /api/v1/runs/{id}/comparison: with the run that with=RUN names. Runs are compared one pair at a time for each token.
 func getComparison(c *client.Client) runHandler {
 	turn := make(chan struct{}, 1)
 	return func(w http.ResponseWriter, r *http.Request, run string) {

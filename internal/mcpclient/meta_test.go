@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -27,8 +28,8 @@ func TestAServerKnowsItsCallAndReportsFigures(t *testing.T) {
 	if r.Error || r.Text != "scanned" || fmt.Sprint(r.Metrics.Map()) != "map[rows:12]" || r.MetricsLost != 2 {
 		t.Errorf("%+v", r)
 	}
-	if got["run.troupe/deadline"] == nil {
-		t.Error("no deadline")
+	if at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(got["run.troupe/deadline"])); err != nil || time.Until(at) <= 0 {
+		t.Errorf("the deadline is %v, %v", got["run.troupe/deadline"], err)
 	}
 	delete(got, "run.troupe/deadline")
 	delete(got, "progressToken")

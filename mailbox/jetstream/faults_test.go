@@ -309,6 +309,9 @@ func TestLostRequestForAConsumerIsRepeated(t *testing.T) {
 	l.appendMany(t, p, 100, 5, func(int) {})
 	mu.Lock()
 	defer mu.Unlock()
+	if len(asked) < 2 { // a reader for each of the two streams
+		t.Errorf("%d consumers were asked for", len(asked))
+	}
 	for consumer, n := range asked {
 		if n < 2 {
 			t.Errorf("%s: asked once, and its reader attached with another name", consumer)

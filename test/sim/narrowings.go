@@ -114,6 +114,9 @@ func (j *permissionJudge) decideNarrowed(tool string, class model.Class) (d spec
 	return spec.HookPass, asksNobody
 }
 
+// narrowingsBelow is a number of narrowings below every limit of the supervisor.
+const narrowingsBelow = 16
+
 // narrowingJudge knows what was taken from which agents, by the log of the run.
 type narrowingJudge struct {
 	population *population
@@ -133,15 +136,21 @@ func (j *narrowingJudge) noteFact(before *supervisor.State, f activation.Fact, o
 			told[spec.ID(m.To.Agent())] = true
 		}
 	}
+	takesPart := ok && !target.Done && before.Cancel == nil && before.Phase == supervisor.Live
+	rank := func(m spec.PermissionMode) int { return slices.Index(spec.PermissionModes, m) }
+	holds := j.modeOf(before, target)
+	widens := set.Rights.Mode != "" && rank(set.Rights.Mode) >= rank(holds)
 	if len(told) == 0 {
+		if takesPart && !widens && !j.has(set.Agent, set.Rights) && len(before.Narrowings) < narrowingsBelow && set.Rights.Validate() == nil {
+			j.population.fail("the rights of %s should have become narrower: %+v", set.Agent, set.Rights)
+		}
 		j.population.reach.hit(placeNarrowingRefused)
 		return
 	}
-	if !ok || target.Done || before.Cancel != nil || before.Phase != supervisor.Live {
+	if !takesPart {
 		j.population.fail("the rights of %s become narrower, and it takes no part in the run", set.Agent)
 	}
-	rank := func(m spec.PermissionMode) int { return slices.Index(spec.PermissionModes, m) }
-	if holds := j.modeOf(before, target); set.Rights.Mode != "" && rank(set.Rights.Mode) >= rank(holds) {
+	if widens {
 		j.population.fail("the mode of %s was %s and is set to %s", set.Agent, holds, set.Rights.Mode)
 	}
 	before.Members(func(m supervisor.Member) {

@@ -16,6 +16,7 @@ var ofPermissions = []Mutant{
 	{"started-by-earlier-rights", "E6: so is a call whose Started is not read back yet", own(Never)},
 	{"narrowed-mode-ignored", "E6: mode dontAsk of a live agent denies what would be asked about", own(Replace(`c.asksNobody = p.Mode == spec.ModeDontAsk`))},
 	{"live-rights-widen", "E6: the rights of a live agent only become narrower", own(Never)},
+	{"narrowing-dropped", "E6: a change that makes rights narrower takes effect", own(Always)},
 	{"narrowing-stays-above", "E6: what is taken from an agent is taken from those below it", own(Replace(`reached := []Member{m}`))},
 	{"later-children-are-not-narrowed", "E6: children that begin later have what was taken from their parent taken from them", own(Replace(`_ = rights`))},
 	{"call-to-ask-about-asks-nobody", "E3: a call that a rule asks about waits for its own approval", own(Replace(`_ = query`))},
