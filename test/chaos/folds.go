@@ -60,9 +60,12 @@ func newReplayed(run string) *replayedRun {
 // replayRun reads and replays the logs of a run.
 func replayRun(post *jetstream.Post, run string) (*replayedRun, error) {
 	f := newReplayed(run)
-	err := post.ReadRun(context.Background(), run, func(m mailbox.Message) error {
-		f.logs[m.To] = append(f.logs[m.To], m)
-		return nil
+	err := repeatRead(context.Background(), func() error {
+		clear(f.logs)
+		return post.ReadRun(context.Background(), run, func(m mailbox.Message) error {
+			f.logs[m.To] = append(f.logs[m.To], m)
+			return nil
+		})
 	})
 	if err != nil {
 		return nil, err

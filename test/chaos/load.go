@@ -245,17 +245,38 @@ func (l *load) readCall(ctx context.Context, at mailbox.Address, call string) (b
 
 // readLog reads one log, in whatever pool it is.
 func (l *load) readLog(ctx context.Context, at mailbox.Address) (list storedLogs, err error) {
-	err = l.t.withPost(func(post *jetstream.Post) error {
-		return post.ReadRun(ctx, at.Run(), func(m mailbox.Message) error {
-			if m.To.Bare() != at {
-				return nil
-			}
-			entry, err := mailbox.Decode(m.Data)
-			list = append(list, storedLog{m.To, m.At, entry})
-			return err
+	err = repeatRead(ctx, func() error {
+		list = nil
+		return l.t.withPost(func(post *jetstream.Post) error {
+			return post.ReadRun(ctx, at.Run(), func(m mailbox.Message) error {
+				if m.To.Bare() != at {
+					return nil
+				}
+				entry, err := mailbox.Decode(m.Data)
+				list = append(list, storedLog{m.To, m.At, entry})
+				return err
+			})
 		})
 	})
 	return list, err
+}
+
+// readAttempts is how often a read of the judge is tried. Each attempt may take the 5 s of a request: together they
+// outlive the election of a leader.
+const readAttempts = 6
+
+// repeatRead repeats a read that no server answered.
+func repeatRead(ctx context.Context, read func() error) (err error) {
+	for range readAttempts {
+		err = read()
+		if ctx.Err() != nil || !bus.IsUnavailable(err) && !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		if sleepFor(ctx, poll) != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // withPost opens the logs for one call.
