@@ -34,7 +34,7 @@ func TestAgentProtocolDiscovery(t *testing.T) {
 	noLeaks(t)
 	_, c := startAgentsOnBus(t, "default: [{text: Hello.}]")
 	var found []string
-	for _, info := range c.discover("$SRV.PING.agents", 3) {
+	for _, info := range c.discover("$SRV.PING.agents", exportedServices) {
 		if info.Name != "agents" || info.Type != "io.nats.micro.v1.ping_response" || !regexp.MustCompile(`^\d+\.\d+\.\d+`).MatchString(info.Version) {
 			t.Errorf("%+v", info)
 		}
@@ -173,9 +173,12 @@ func (c *busCaller) discover(subject string, n int) (list []serviceInfo) {
 	return list
 }
 
+// exportedServices is how many services answer a discovery: assistant, coordinator and the controller.
+const exportedServices = 3
+
 func (c *busCaller) assistantInfo() serviceInfo {
 	c.t.Helper()
-	for _, info := range c.discover("$SRV.INFO.agents", 2) {
+	for _, info := range c.discover("$SRV.INFO.agents", exportedServices) {
 		if info.Metadata["session"] == "assistant" {
 			return info
 		}
