@@ -191,18 +191,19 @@ func Decode(kind string, body func(into any) error) (f Fact, ok bool, err error)
 	return f, true, err
 }
 
-func decodeAs[T Fact](body func(any) error) (Fact, error) {
-	var v T
-	err := body(&v)
-	return v, err
-}
-
-var facts = map[string]func(func(any) error) (Fact, error){
-	"submitted": decodeAs[Submitted], "granted": decodeAs[Granted], "allowance_recalled": decodeAs[AllowanceRecalled], "denied": decodeAs[Denied], "budget_frozen": decodeAs[BudgetFrozen], "replied": decodeAs[Replied],
-	"failed": decodeAs[Failed], "started": decodeAs[Started], "returned": decodeAs[Returned], "stop_allowed": decodeAs[StopAllowed],
-	"stop_vetoed": decodeAs[StopVetoed], "canceled": decodeAs[Canceled], "steered": decodeAs[Steered], "messaged": decodeAs[Messaged], "answered": decodeAs[Answered],
-	"recalled": decodeAs[Recalled], "rule_allowed": decodeAs[RuleAllowed], "permissions_narrowed": decodeAs[PermissionsNarrowed], "hooked": decodeAs[Hooked], "barred": decodeAs[Barred], "status_asked": decodeAs[StatusAsked], "time_limit_set": decodeAs[TimeLimitSet], "admitted": decodeAs[Admitted], "woke": decodeAs[Woke], "vouched": decodeAs[LogVerified], "resumed": decodeAs[Resumed], "forked": decodeAs[Forked], "model_set": decodeAs[ModelSet], "context_set": decodeAs[ContextSet], "released": decodeAs[Released], "checkpoint": decodeAs[Checkpoint], "closed": decodeAs[Closed],
-}
+// facts holds how each kind of fact is decoded.
+var facts = byKind(
+	decoderOf[Fact, Submitted](), decoderOf[Fact, Recalled](), decoderOf[Fact, Forked](),
+	decoderOf[Fact, Granted](), decoderOf[Fact, Denied](), decoderOf[Fact, AllowanceRecalled](), decoderOf[Fact, BudgetFrozen](),
+	decoderOf[Fact, Admitted](), decoderOf[Fact, Replied](), decoderOf[Fact, Failed](),
+	decoderOf[Fact, Started](), decoderOf[Fact, Returned](), decoderOf[Fact, Hooked](),
+	decoderOf[Fact, StopAllowed](), decoderOf[Fact, StopVetoed](), decoderOf[Fact, Canceled](),
+	decoderOf[Fact, Steered](), decoderOf[Fact, Messaged](), decoderOf[Fact, Answered](), decoderOf[Fact, StatusAsked](),
+	decoderOf[Fact, RuleAllowed](), decoderOf[Fact, Barred](), decoderOf[Fact, PermissionsNarrowed](),
+	decoderOf[Fact, TimeLimitSet](), decoderOf[Fact, ModelSet](), decoderOf[Fact, ContextSet](),
+	decoderOf[Fact, Woke](), decoderOf[Fact, Resumed](), decoderOf[Fact, LogVerified](),
+	decoderOf[Fact, Released](), decoderOf[Fact, Checkpoint](), decoderOf[Fact, Closed](),
+)
 
 // Effect is something to do. Effects are imperatives and plain data.
 //
@@ -306,16 +307,15 @@ func DecodeSupervisorMessage(kind string, body func(into any) error) (a Supervis
 	return a, true, err
 }
 
-func decodeMessageAs[T SupervisorMessage](body func(any) error) (SupervisorMessage, error) {
-	var v T
-	err := body(&v)
-	return v, err
-}
-
-var supervisorMessages = map[string]func(func(any) error) (SupervisorMessage, error){
-	"reserve": decodeMessageAs[Reserve], "settle": decodeMessageAs[Settle], "return_allowance": decodeMessageAs[ReturnAllowance], "delegate": decodeMessageAs[Delegate], "propose_stop": decodeMessageAs[ProposeStop], "send": decodeMessageAs[Send], "backlog": decodeMessageAs[Backlog],
-	"steered": decodeMessageAs[Steered], "messaged": decodeMessageAs[Messaged], "park": decodeMessageAs[Park], "allow_rule": decodeMessageAs[AllowRule], "unpark": decodeMessageAs[Unpark], "finish": decodeMessageAs[Finish], "back": decodeMessageAs[ReportLog], "vouch": decodeMessageAs[VerifyLog], "status": decodeMessageAs[Status],
-}
+// supervisorMessages holds how each kind of message is decoded.
+var supervisorMessages = byKind(
+	decoderOf[SupervisorMessage, Reserve](), decoderOf[SupervisorMessage, Settle](), decoderOf[SupervisorMessage, ReturnAllowance](),
+	decoderOf[SupervisorMessage, Delegate](), decoderOf[SupervisorMessage, Send](), decoderOf[SupervisorMessage, Backlog](),
+	decoderOf[SupervisorMessage, Steered](), decoderOf[SupervisorMessage, Messaged](), decoderOf[SupervisorMessage, AllowRule](),
+	decoderOf[SupervisorMessage, Park](), decoderOf[SupervisorMessage, Unpark](), decoderOf[SupervisorMessage, Status](),
+	decoderOf[SupervisorMessage, ProposeStop](), decoderOf[SupervisorMessage, Finish](),
+	decoderOf[SupervisorMessage, ReportLog](), decoderOf[SupervisorMessage, VerifyLog](),
+)
 
 // CallModel begins an attempt under an open reservation.
 type CallModel struct {

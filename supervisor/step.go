@@ -63,11 +63,11 @@ func (GivenUp) Kind() string   { return "given_up" }
 // Decode makes a fact of the supervisor's log; ok is false for an unknown kind.
 func Decode(kind string, body func(into any) error) (f Fact, ok bool, err error) {
 	switch kind {
-	case "opened":
+	case Opened{}.Kind():
 		f, err = decodeAs[Opened](body)
-	case "policy_set":
+	case PolicySet{}.Kind():
 		f, err = decodeAs[PolicySet](body)
-	case "limit_set":
+	case LimitSet{}.Kind():
 		f, err = decodeAs[LimitSet](body)
 	case SubtreeLimitSet{}.Kind():
 		f, err = decodeAs[SubtreeLimitSet](body)
@@ -77,13 +77,14 @@ func Decode(kind string, body func(into any) error) (f Fact, ok bool, err error)
 		f, err = decodeAs[ContextSet](body)
 	case BacklogSet{}.Kind():
 		f, err = decodeAs[BacklogSet](body)
-	case "others_use":
+	case OthersUse{}.Kind():
 		f, err = decodeAs[OthersUse](body)
-	case "given_up":
+	case GivenUp{}.Kind():
 		f, err = decodeAs[GivenUp](body)
 	case LaneStarted{}.Kind():
 		f, err = decodeAs[LaneStarted](body)
-	case "canceled", "model_set", "woke", "resumed", "released", "checkpoint", "closed":
+	case agent.Canceled{}.Kind(), agent.ModelSet{}.Kind(), agent.Woke{}.Kind(), agent.Resumed{}.Kind(),
+		agent.Released{}.Kind(), agent.Checkpoint{}.Kind(), agent.Closed{}.Kind():
 		return decodeAgent(kind, body)
 	default:
 		a, ok, err := agent.DecodeSupervisorMessage(kind, body)
