@@ -134,7 +134,7 @@ func (c *opener) buildOpened(ctx context.Context, r client.RunRequest, asked str
 	}
 	opened.Conversation, opened.InLane, opened.Owner = r.Conversation, r.Conversation != "", r.Owner
 	root := mailbox.At(r.RunID, string(spec.Root)).In(opened.RootPlace())
-	if err = c.checkUploads(ctx, r, root); err != nil || r.Fork == "" && r.History == nil {
+	if err = checkUploads(ctx, c, r, root); err != nil || r.Fork == "" && r.History == nil {
 		return opened, accepted, err
 	}
 	if opened.Past, err = c.prepareHistory(ctx, r, root); err != nil {

@@ -29,7 +29,7 @@ func partSender(e mailbox.Entry) (owner string, ok bool) {
 
 // checkUploads refuses a new run if the log of its root has entries that are no part of the request: the agent would
 // begin with the history in them.
-func (c *opener) checkUploads(ctx context.Context, r client.RunRequest, root mailbox.Address) error {
+func checkUploads(ctx context.Context, c *opener, r client.RunRequest, root mailbox.Address) error {
 	named := r.Fork != "" || r.History != nil
 	foreign := false
 	for _, at := range slices.Compact([]mailbox.Address{root.Bare(), root}) {
