@@ -131,7 +131,7 @@ func TestCallerFollowsHeartbeats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.beats.add(&nats.Msg{Data: data})
+		c.beats.add(&nats.Msg{Subject: "agents.hb.cc.derek.reviewer", Data: data})
 	}
 	beat("A", 0.01)
 	beat("B", 0.02)
@@ -141,10 +141,10 @@ func TestCallerFollowsHeartbeats(t *testing.T) {
 		t.Errorf("after the last heartbeat: %v", err)
 	}
 	beat("B", 60)
-	if silent := c.beats.silence(foundAgent{agent: "claude-code", owner: "derek", session: "reviewer"}); silent != 0 {
+	if silent := c.beats.silence(foundAgent{subject: usualSubject, agent: "claude-code", owner: "derek", session: "reviewer"}); silent != 0 {
 		t.Errorf("silent for %s with a live instance", silent)
 	}
-	if silent := c.beats.silence(foundAgent{agent: "claude-code", owner: "derek", session: "other"}); silent != 0 {
+	if silent := c.beats.silence(foundAgent{subject: usualSubject, agent: "claude-code", owner: "derek", session: "other"}); silent != 0 {
 		t.Errorf("an agent that was never heard is silent for %s", silent)
 	}
 	if len(heard) != 1 {

@@ -60,10 +60,26 @@ func (h *Host) exportController() error {
 	h.controller = e
 	subject, err := h.cfg.Names.AgentSubject(names.AgentHeartbeat, h.cfg.Owner, controllerName)
 	if err == nil {
-		h.beats, err = h.cfg.Conn.Subscribe(strings.TrimSuffix(subject, controllerName)+"*", h.hearSessions)
+		h.beats, err = h.cfg.Conn.Subscribe(strings.TrimSuffix(subject, controllerName)+"*", h.hearAgents)
 	}
 	if err != nil {
 		return fmt.Errorf("agentprotocol: heartbeats of sessions: %w", err)
+	}
+	return h.discoverAgents()
+}
+
+// discoverAgents asks the agents of other nodes who they are: their heartbeats come later.
+func (h *Host) discoverAgents() (err error) {
+	if h.cfg.Discovery == nil {
+		return nil
+	}
+	inbox := h.cfg.Discovery.NewInbox()
+	h.infos, err = h.cfg.Discovery.Subscribe(inbox, h.hearInfo)
+	if err == nil {
+		err = h.cfg.Discovery.PublishRequest("$SRV.INFO."+serviceName, inbox, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("agentprotocol: agents of other nodes: %w", err)
 	}
 	return nil
 }

@@ -144,9 +144,6 @@ func parseBytes(text string) (int, error) {
 	return 0, fmt.Errorf("agentprotocol: %.40q is no size", text)
 }
 
-// instancesMax bounds the instances whose heartbeats are followed.
-const instancesMax = 4096
-
 // missedBeats is how many heartbeats an instance may miss before it counts as offline.
 const missedBeats = 3
 
@@ -157,6 +154,7 @@ type liveness struct {
 }
 
 type instanceBeat struct {
+	harness               string // the token of its subject
 	agent, owner, session string
 	at                    time.Time
 	interval              time.Duration
@@ -164,36 +162,22 @@ type instanceBeat struct {
 
 func newLiveness() *liveness { return &liveness{instances: map[string]instanceBeat{}} }
 
-// add takes a heartbeat. One that is malformed is ignored.
+// add takes a heartbeat. One that is malformed is ignored. One instance is heard at one subject: who may publish at
+// another one cannot speak for it.
 func (l *liveness) add(m *nats.Msg) {
-	var b struct {
-		Agent, Owner, Session string
-		InstanceID            string  `json:"instance_id"`
-		IntervalS             float64 `json:"interval_s"`
-	}
-	if json.Unmarshal(m.Data, &b) != nil || b.InstanceID == "" || b.IntervalS <= 0 || b.IntervalS > 86400 {
+	b, ok := readHeartbeat(m.Subject, m.Data)
+	if !ok {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, known := l.instances[b.InstanceID]; !known && len(l.instances) >= instancesMax {
-		l.dropOffline()
-		if len(l.instances) >= instancesMax {
-			return
-		}
-	}
-	l.instances[b.InstanceID] = instanceBeat{b.Agent, b.Owner, b.Session, time.Now(), time.Duration(b.IntervalS * float64(time.Second))}
-}
-
-func (l *liveness) dropOffline() {
-	for id, b := range l.instances {
-		if b.isOffline() {
-			delete(l.instances, id)
-		}
-	}
+	harness := strings.Split(m.Subject, ".")[2]
+	l.instances = withBeat(l.instances, m.Subject+" "+b.InstanceID, instanceBeat{harness, b.Agent, b.Owner, b.Session, time.Now(), b.interval()})
 }
 
 func (b instanceBeat) isOffline() bool { return time.Since(b.at) > missedBeats*b.interval }
+
+func (b instanceBeat) heardAt() time.Time { return b.at }
 
 // silence returns how long ago the last heartbeat of an agent came, if all its instances that were heard are offline;
 // 0: one is not, or none was ever heard.
@@ -201,6 +185,9 @@ func (l *liveness) silence(a foundAgent) (longest time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, b := range l.instances {
+		if tokens := strings.Split(a.subject, "."); strings.HasPrefix(a.subject, agentSubjects) && len(tokens) == 5 && b.harness != tokens[2] {
+			continue
+		}
 		if b.agent != a.agent || b.owner != a.owner || cmp.Or(b.session, a.session) != a.session {
 			continue
 		}

@@ -1,7 +1,12 @@
 package agentprotocol
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -9,6 +14,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
 // The states of an exported agent in heartbeats.
@@ -38,6 +44,56 @@ type heartbeat struct {
 	RunID       string `json:"run_id,omitempty"`
 	TokensUsed  int64  `json:"tokens_used,omitempty"`
 	TokensLimit int64  `json:"tokens_limit,omitempty"`
+}
+
+const (
+	// beatBytesMax and beatTextMax bound a heartbeat, and each text of it.
+	beatBytesMax, beatTextMax = 4096, names.TokenBytesMax + 1
+	// intervalMin is the shortest interval that counts, intervalMax the longest that is accepted.
+	intervalMin, intervalMax = time.Second, 24 * time.Hour
+	// instancesMax bounds the instances whose heartbeats are followed.
+	instancesMax = 4096
+)
+
+// readHeartbeat reads a heartbeat, which must be about the owner and the name of its subject. ok is false for one that
+// is malformed, forged or above its limits.
+func readHeartbeat(subject string, data []byte) (b heartbeat, ok bool) {
+	tokens := strings.Split(subject, ".")
+	if len(tokens) != 5 || len(data) > beatBytesMax || json.Unmarshal(data, &b) != nil || b.Owner != tokens[3] || cmp.Or(b.Session, tokens[4]) != tokens[4] {
+		return b, false
+	}
+	for _, text := range []string{b.Agent, b.Owner, b.Session, b.InstanceID, b.Time, b.Role, b.Node, b.State, b.RunID} {
+		if len(text) > beatTextMax {
+			return b, false
+		}
+	}
+	return b, b.InstanceID != "" && b.IntervalS > 0 && b.IntervalS <= intervalMax.Seconds()
+}
+
+// interval is the interval in which the next heartbeat comes.
+func (b heartbeat) interval() time.Duration {
+	return max(time.Duration(b.IntervalS*float64(time.Second)), intervalMin)
+}
+
+// heardBeat is what is kept of a heartbeat.
+type heardBeat interface {
+	isOffline() bool
+	heardAt() time.Time
+}
+
+// withBeat keeps a heartbeat. If there is no room, those that are offline go, or else the one that was heard longest ago.
+func withBeat[B heardBeat](kept map[string]B, key string, b B) map[string]B {
+	if kept == nil {
+		kept = map[string]B{}
+	}
+	if _, known := kept[key]; !known && len(kept) >= instancesMax {
+		maps.DeleteFunc(kept, func(_ string, k B) bool { return k.isOffline() })
+		if len(kept) >= instancesMax {
+			delete(kept, slices.MinFunc(slices.Collect(maps.Keys(kept)), func(x, y string) int { return kept[x].heardAt().Compare(kept[y].heardAt()) }))
+		}
+	}
+	kept[key] = b
+	return kept
 }
 
 // beat makes the heartbeat of this moment.

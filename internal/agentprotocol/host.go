@@ -45,8 +45,10 @@ type Config struct {
 	Conn *nats.Conn
 	// Client starts and follows the runs.
 	Client *client.Client
-	Names  names.Names
-	Agents []Agent
+	// Discovery, if it is not nil, asks the agents of other nodes who they are. It may publish at $SRV.INFO.agents.
+	Discovery *nats.Conn
+	Names     names.Names
+	Agents    []Agent
 	// CheckDir returns an error if a run that such a client starts may not have a directory. Default: the run is
 	// refused, not the session.
 	CheckDir func(dir string) error
@@ -79,6 +81,7 @@ type Host struct {
 	sessions    sessionSet
 	controller  *exportedAgent
 	beats       *nats.Subscription // to the heartbeats of sessions
+	infos       *nats.Subscription // to the answers to a discovery
 	ctx         context.Context
 	end         context.CancelFunc
 
@@ -153,8 +156,11 @@ func (h *Host) Close() error {
 	for _, a := range h.leaving() {
 		errs = append(errs, a.service.Stop()) // which drains: prompts may still come
 	}
-	if h.beats != nil {
-		if err := h.beats.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) && !errors.Is(err, nats.ErrBadSubscription) {
+	for _, sub := range []*nats.Subscription{h.beats, h.infos} {
+		if sub == nil {
+			continue
+		}
+		if err := sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) && !errors.Is(err, nats.ErrBadSubscription) {
 			errs = append(errs, fmt.Errorf("agentprotocol: heartbeats of sessions: %w", err))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -11,7 +12,10 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
-// otherSession is a session of another node.
+// infoBytesMax bounds what an agent of this owner says of itself.
+const infoBytesMax = 16 << 10
+
+// otherSession is a session, or an agent, of another node.
 type otherSession struct {
 	beat heartbeat
 	at   time.Time
@@ -19,9 +23,9 @@ type otherSession struct {
 	stopping bool
 }
 
-func (o otherSession) isOffline() bool {
-	return time.Since(o.at) > missedBeats*time.Duration(o.beat.IntervalS*float64(time.Second))
-}
+func (o otherSession) isOffline() bool { return time.Since(o.at) > missedBeats*o.beat.interval() }
+
+func (o otherSession) heardAt() time.Time { return o.at }
 
 // excludes reports whether the session has its name to itself. One that was spawned has a single instance: a second one
 // would start runs without the fields of the spawn.
@@ -54,29 +58,69 @@ func (h *Host) isSpawnedElsewhere(name string) bool {
 	return heard && other.excludes(false)
 }
 
-// hearSessions notes the sessions of other nodes with the same owner, from their heartbeats.
-func (h *Host) hearSessions(m *nats.Msg) {
-	var b heartbeat
-	if json.Unmarshal(m.Data, &b) != nil || b.Role != roleSession || b.Node == h.cfg.Node || b.IntervalS <= 0 || names.CheckToken(b.Session) != nil {
+// hearAgents notes the sessions and the agents of other nodes with the same owner, from their heartbeats.
+func (h *Host) hearAgents(m *nats.Msg) {
+	b, ok := readHeartbeat(m.Subject, m.Data)
+	if !ok || b.Agent != h.cfg.Names.Prefix() || b.Owner != h.cfg.Owner || names.CheckToken(b.Session) != nil || b.Node == h.cfg.Node {
 		return
 	}
+	if b.Role == roleSession {
+		h.noteSession(b)
+	} else {
+		h.noteAgent(b)
+	}
+}
+
+// noteSession notes a session of another node.
+func (h *Host) noteSession(b heartbeat) {
 	h.sessions.mu.Lock()
 	defer h.sessions.mu.Unlock()
-	heard, known := h.sessions.other[b.Session]
-	switch {
-	case known && heard.excludes(false) && !b.Spawned: // its node is about to end it
+	if heard, known := h.sessions.other[b.Session]; known && heard.excludes(false) && !b.Spawned { // its node is about to end it
 		return
-	case !known && len(h.sessions.other) >= instancesMax:
-		maps.DeleteFunc(h.sessions.other, func(_ string, o otherSession) bool { return o.isOffline() })
-		if len(h.sessions.other) >= instancesMax {
-			return
-		}
 	}
-	if h.sessions.other == nil {
-		h.sessions.other = map[string]otherSession{}
-	}
-	h.sessions.other[b.Session] = otherSession{beat: b, at: time.Now()}
+	h.sessions.other = withBeat(h.sessions.other, b.Session, otherSession{beat: b, at: time.Now()})
 	if own := h.sessions.own[b.Session]; b.Spawned && own != nil && !own.spawned { // it was exported before this was heard
 		h.begin(func() { h.removeSession(own) })
+	}
+}
+
+// noteAgent notes an agent of another node, whose name no session has: both would share its prompts.
+func (h *Host) noteAgent(b heartbeat) {
+	h.sessions.mu.Lock()
+	defer h.sessions.mu.Unlock()
+	heard := h.sessions.agents[b.Session]
+	h.sessions.agents = withBeat(h.sessions.agents, b.Session, otherSession{beat: b, at: time.Now()})
+	switch own := h.sessions.own[b.Session]; {
+	case own == nil:
+	case !own.spawned:
+		h.begin(func() { h.removeSession(own) })
+	case heard.beat.InstanceID != b.InstanceID:
+		h.cfg.Logger.Warn("a session and an agent of another node share their prompts: they have one name", "session", b.Session, "node", b.Node)
+	}
+}
+
+// isOtherAgent reports whether an agent of another node has the name. The caller holds sessions.mu.
+func (h *Host) isOtherAgent(name string) bool {
+	a, heard := h.sessions.agents[name]
+	return heard && !a.isOffline()
+}
+
+// hearInfo notes an agent of another node from its answer to a discovery.
+func (h *Host) hearInfo(m *nats.Msg) {
+	var info struct {
+		Name, ID  string
+		Metadata  map[string]string
+		Endpoints []struct{ Name, Subject string }
+	}
+	if len(m.Data) > infoBytesMax || json.Unmarshal(m.Data, &info) != nil || info.Name != serviceName || info.Metadata["role"] == roleSession {
+		return
+	}
+	for _, e := range info.Endpoints {
+		name := e.Subject[strings.LastIndexByte(e.Subject, '.')+1:]
+		subject, err := h.cfg.Names.AgentSubject(names.AgentPrompt, h.cfg.Owner, name)
+		node := info.Metadata["node"]
+		if err == nil && subject == e.Subject && node != h.cfg.Node && len(info.ID) <= beatTextMax && len(node) <= beatTextMax {
+			h.noteAgent(heartbeat{Session: name, InstanceID: info.ID, Node: node, IntervalS: h.cfg.Heartbeat.Seconds()})
+		}
 	}
 }

@@ -49,7 +49,8 @@ type sessionSet struct {
 	closed  bool
 	own     map[string]*session // nil: it is being registered
 	other   map[string]otherSession
-	skipped map[string]bool // conversations that cannot be exported, of which a log entry was written
+	agents  map[string]otherSession // of other nodes, by name
+	skipped map[string]bool         // conversations that cannot be exported, of which a log entry was written
 	// ofSessions are the runs that work and that spawned sessions began, by their conversation.
 	ofSessions map[string]string
 }
@@ -57,6 +58,7 @@ type sessionSet struct {
 var (
 	errNodeClosing   = &client.Error{Code: client.CodeUnavailable, Text: "the node is closing"}
 	errSessionExists = &client.Error{Code: client.CodeConflict, Text: "the session exists", Hint: "prompt it, or leave session_id out"}
+	errAgentName     = &client.Error{Code: client.CodeConflict, Text: "an agent has the name", Hint: "choose another session_id, or leave it out"}
 	errSessionLimit  = &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("the node has %d sessions", sessionsMax), Hint: "stop one", Retry: time.Minute}
 )
 
@@ -90,6 +92,8 @@ func (h *Host) register(s *session, description string) error {
 	case err != nil:
 	case set.closed:
 		err = errNodeClosing
+	case h.isOtherAgent(s.name):
+		err = errAgentName
 	case heard && other.excludes(s.spawned):
 		err = errSessionExists
 	}
@@ -116,7 +120,9 @@ func (h *Host) checkSession(name string, spawned bool) error {
 	switch {
 	case set.closed:
 		return errNodeClosing
-	case own, heard && other.excludes(spawned), h.isAgentName(name):
+	case h.isAgentName(name), h.isOtherAgent(name):
+		return errAgentName
+	case own, heard && other.excludes(spawned):
 		return errSessionExists
 	case len(set.own) >= sessionsMax:
 		return errSessionLimit

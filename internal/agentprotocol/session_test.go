@@ -1,7 +1,6 @@
 package agentprotocol
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -113,11 +112,7 @@ func TestASpawnedSessionHasOneInstance(t *testing.T) {
 		return &session{exportedAgent: &exportedAgent{name: name, task: client.RunRequest{Conversation: name}}, created: time.Now()}
 	}
 	beat := func(node, name string, spawned bool) {
-		data, err := json.Marshal(heartbeat{Session: name, Role: roleSession, Node: node, IntervalS: 60, Spawned: spawned})
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.hearSessions(&nats.Msg{Data: data})
+		h.hearAgents(beatOf(heartbeat{Session: name, Role: roleSession, Node: node, Spawned: spawned}))
 	}
 	early := conversation("plans")
 	if err := h.addSession(early, ""); err != nil {
@@ -219,22 +214,6 @@ func TestABusyNodeAnswersNoStopForAnother(t *testing.T) {
 		if string(m.Data) != want && m.Header.Get("Nats-Service-Error-Code") != want {
 			t.Errorf("%s %v, want %s", m.Data, m.Header, want)
 		}
-	}
-}
-
-// The sessions of others that have gone make room for further ones.
-func TestSessionsThatHaveGoneMakeRoom(t *testing.T) {
-	t.Parallel()
-	h := serveHost(t, connectServer(t), "a")
-	hear := func(name string, interval float64) {
-		h.hearSessions(&nats.Msg{Data: encode(heartbeat{Session: name, Role: roleSession, Node: "b", IntervalS: interval, State: stateIdle})})
-	}
-	for i := range instancesMax {
-		hear(fmt.Sprintf("s-%d", i), 1e-9)
-	}
-	hear("late", 60)
-	if list := h.otherSessions(); len(list) != 1 || list[0].Session != "late" {
-		t.Errorf("%d sessions", len(list))
 	}
 }
 

@@ -58,11 +58,11 @@ func exportAgents(h *Node) error {
 	if err := names.CheckToken(owner); err != nil {
 		return fmt.Errorf("%w: %w", ErrAgentsOwner, err)
 	}
-	requests, err := h.newClient()
+	requests, err := dialClient(h)
 	if err != nil {
 		return err
 	}
-	h.agentHost, err = agentprotocol.Serve(agentprotocol.Config{Conn: h.serviceConn, Client: requests, Names: h.names, Agents: listExportedAgents(h), Owner: owner,
+	h.agentHost, err = agentprotocol.Serve(agentprotocol.Config{Conn: h.serviceConn, Client: client.New(requests, h.names), Discovery: requests, Names: h.names, Agents: listExportedAgents(h), Owner: owner,
 		Node: h.cfg.Name, Machine: h.cfg.Machine, Version: control.Version(), Senders: c.Senders, Heartbeat: c.Heartbeat, AnswerTimeout: c.AnswerTimeout, CheckDir: h.checkDir, Redact: h.mask.MaskBytes, Logger: h.cfg.Logger})
 	return err
 }
