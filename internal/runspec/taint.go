@@ -48,16 +48,19 @@ func warnTrifecta(o supervisor.Opened) []string {
 		if d.Source == "" && d.Name != o.Root {
 			continue
 		}
-		if list := trifectaOf(o, d); list != "" {
-			names = append(names, fmt.Sprintf("%q (%s)", d.Name, list))
+		if t := TrifectaOf(o, d); t != nil {
+			names = append(names, fmt.Sprintf("%q (%s)", d.Name, t.tools()))
 		}
 	}
 	if names == nil {
 		return nil
 	}
-	return []string{"may read text from outside and private data, and send data out (docs/taint.md): " +
+	return []string{trifectaText +
 		strings.Join(names[:min(len(names), trifectaNamed)], ", ") + andMore(len(names)-trifectaNamed)}
 }
+
+// trifectaText begins each note about agents that can do all three.
+const trifectaText = "may read text from outside and private data, and send data out (docs/taint.md): "
 
 // Bounds of the warning.
 const (
@@ -72,29 +75,53 @@ func andMore(n int) string {
 	return fmt.Sprintf(" and %d more", n)
 }
 
-// trifectaOf names the tools by which an agent reads text from outside, reads private data and sends data out; "": it
+// Trifecta is what lets the author of a text get at private data: an agent has tools of all three kinds.
+type Trifecta struct {
+	Outside []string `json:"outside"` // tools by which the agent reads text from outside
+	Private []string `json:"private"` // reads private data
+	Sends   []string `json:"sends"`   // sends data out
+}
+
+// TrifectaOf returns the tools by which an agent reads text from outside, reads private data and sends data out; nil: it
 // cannot do all three.
-func trifectaOf(o supervisor.Opened, d supervisor.Definition) string {
-	var outside, private, sends []string
+func TrifectaOf(o supervisor.Opened, d supervisor.Definition) *Trifecta {
+	var t Trifecta
 	files := o.Permissions != nil && o.Permissions.TaintFiles || d.Permissions != nil && d.Permissions.TaintFiles
-	for _, t := range o.Tools {
-		if d.Tools != nil && !slices.Contains(d.Tools, t.Name) || slices.Contains(d.Deny, t.Name) || d.Offer != nil && !slices.Contains(d.Offer, t.Name) {
+	for _, s := range o.Tools {
+		if d.Tools != nil && !slices.Contains(d.Tools, s.Name) || slices.Contains(d.Deny, s.Name) || d.Offer != nil && !slices.Contains(d.Offer, s.Name) {
 			continue
 		}
-		data := permission.DataOf(t, slices.ContainsFunc(o.Commands, func(c spec.Command) bool { return c.Name == t.Name }), files)
+		data := permission.DataOf(s, slices.ContainsFunc(o.Commands, func(c spec.Command) bool { return c.Name == s.Name }), files)
+		if s.Name == delegateTool && delegatesAbroad(o, d) { // the task leaves the machine, and a text of others comes back
+			data.Outside, data.Sends = true, true
+		}
 		for _, use := range []struct {
 			does bool
 			list *[]string
-		}{{data.Outside, &outside}, {data.Private, &private}, {data.Sends, &sends}} {
+		}{{data.Outside, &t.Outside}, {data.Private, &t.Private}, {data.Sends, &t.Sends}} {
 			if use.does {
-				*use.list = append(*use.list, t.Name)
+				*use.list = append(*use.list, s.Name)
 			}
 		}
 	}
-	if outside == nil || private == nil || sends == nil {
-		return ""
+	if t.Outside == nil || t.Private == nil || t.Sends == nil {
+		return nil
 	}
-	return fmt.Sprintf("reads by %s; private data by %s; sends by %s", joinSome(outside), joinSome(private), joinSome(sends))
+	return &t
+}
+
+const delegateTool = "delegate"
+
+// delegatesAbroad reports whether an agent may delegate to an agent of another program.
+func delegatesAbroad(o supervisor.Opened, d supervisor.Definition) bool {
+	return slices.ContainsFunc(o.Definitions, func(to supervisor.Definition) bool { return to.Foreign && slices.Contains(d.Delegates, to.Name) })
+}
+
+// String is the note about the agent.
+func (t Trifecta) String() string { return trifectaText + t.tools() }
+
+func (t Trifecta) tools() string {
+	return fmt.Sprintf("reads by %s; private data by %s; sends by %s", joinSome(t.Outside), joinSome(t.Private), joinSome(t.Sends))
 }
 
 func joinSome(names []string) string {

@@ -26,6 +26,7 @@ func (cs *Commands) listCommand() *cobra.Command {
 			if n := len(r.Problems); n > 0 && !cs.Console.Quiet {
 				cs.Console.Say(cs.Console.ErrStyle.Yellow(fmt.Sprintf("%s in agent files: troupe agents validate shows them", console.CountOf(n, "problem"))))
 			}
+			why := cs.findTrifectas(g, r.Agents)
 			if cs.Console.Output != "table" {
 				return cs.Console.PrintData(r.Agents)
 			}
@@ -37,7 +38,30 @@ func (cs *Commands) listCommand() *cobra.Command {
 				}
 				rows = append(rows, []string{term.CleanLine(i.Name), term.CleanLine(cmp.Or(i.Model, "the run's")), term.CleanLine(from), term.CleanLine(i.Description)})
 			}
-			return cs.Console.PrintTable([]string{"NAME", "MODEL", "FROM", "DESCRIPTION"}, rows)
+			if err := cs.Console.PrintTable([]string{"NAME", "MODEL", "FROM", "DESCRIPTION"}, rows); err != nil {
+				return err
+			}
+			cs.sayTrifectas(r.Agents, why)
+			return nil
 		},
 	})
 }
+
+// sayTrifectas says which agents can do all three.
+func (cs *Commands) sayTrifectas(list []Info, why string) {
+	if cs.Console.Quiet {
+		return
+	}
+	say := func(text string) { cs.Console.Say(cs.Console.ErrStyle.Yellow("note: ") + term.CleanLine(text)) }
+	for _, i := range list {
+		if i.Trifecta != nil {
+			say(fmt.Sprintf("%q %s", i.Name, i.Trifecta))
+		}
+	}
+	if why != "" {
+		say(unknownTrifecta + why)
+	}
+}
+
+// unknownTrifecta begins the note where no run of an agent can be prepared here.
+const unknownTrifecta = "which agents may read text from outside and private data, and send data out, is not known here: "

@@ -28,7 +28,9 @@ func (cs *Commands) describeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cs.describeAgent(r, i)
+			agents := []Info{i}
+			why := cs.findTrifectas(g, agents)
+			return cs.describeAgent(r, agents[0], why)
 		},
 	})
 }
@@ -56,7 +58,7 @@ type agentDoc struct {
 	Notes          []console.Remark `json:"notes"`
 }
 
-func (cs *Commands) describeAgent(r Roster, i Info) error {
+func (cs *Commands) describeAgent(r Roster, i Info, why string) error {
 	doc := agentDoc{Info: i, Notes: []console.Remark{}}
 	if d := i.def; d != nil {
 		doc.PermissionMode, doc.Effort, doc.Temperature = string(d.PermissionMode), d.Effort, d.Temperature
@@ -68,6 +70,12 @@ func (cs *Commands) describeAgent(r Roster, i Info) error {
 			doc.MCPServers = append(doc.MCPServers, s.Name)
 		}
 		doc.Notes = RemarksOf(r.notes, d.Path)
+	}
+	switch {
+	case why != "":
+		doc.Notes = append(doc.Notes, console.Remark{Path: i.From, Text: unknownTrifecta + why})
+	case i.Trifecta != nil:
+		doc.Notes = append(doc.Notes, console.Remark{Path: i.From, Text: i.Trifecta.String()})
 	}
 	if cs.Console.Output != "table" {
 		return cs.Console.PrintData(doc)

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/investigator"
+	"github.com/troupe-run/troupe/internal/runspec"
 )
 
 // Info is one agent that a run can have.
@@ -28,6 +29,9 @@ type Info struct {
 	PromptBytes int      `json:"prompt_bytes"`
 	// Hidden names the other agent of the same name that takes precedence unless --agents names the directory.
 	Hidden string `json:"hidden_by,omitempty"`
+	// Trifecta names the tools of an agent that can read text from outside, read private data and send data out; nil: it
+	// cannot do all three.
+	Trifecta *runspec.Trifecta `json:"trifecta,omitempty"`
 
 	def *agentfile.Definition // nil: built in
 }
