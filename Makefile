@@ -9,7 +9,7 @@ CHAOS ?=
 BENCH ?= -rounds 5
 TTL ?= 3s
 
-.PHONY: lint race build licenses check cold sim verify exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 exhaustive-5 mutants chaos cluster purses brokers partitions power full absences rots trees bombs watchers slow fuzz fuzz-files bench bench-peers e2e eval picture attacks damage collector page browser
+.PHONY: lint race build licenses check cold sim verify exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 exhaustive-5 mutants chaos cluster purses brokers partitions power full absences rots trees bombs watchers slow fuzz fuzz-doors fuzz-files bench bench-peers e2e eval picture attacks damage collector page browser
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node && cp LICENSE NOTICE THIRD_PARTY_LICENSES bin/
 # after a change of go.mod: the terms that are shipped with the binaries, and the list of what is linked
 licenses: ; go run -C build ./licenses "$$PWD"
@@ -73,6 +73,9 @@ fuzz:     ; go test ./mailbox -run '^$$' -fuzz FuzzDecode -fuzztime $(DURATION)
 	go test ./internal/control -run '^$$' -fuzz FuzzRestoredEntry -fuzztime $(DURATION)
 	go test ./internal/a2aclient -run '^$$' -fuzz FuzzA2AResults -fuzztime $(DURATION)
 	go test ./internal/a2aserver -run '^$$' -fuzz FuzzMessages -fuzztime $(DURATION)
+# Each entry point of a node. Its goroutines make coverage vary, so a minimization would not end.
+fuzz-doors: ; for door in Verbs Prompts REST MCP A2A OpenAI EventStreams; do \
+	go test ./internal/node -run '^$$' -fuzz "Fuzz$$door$$" -fuzztime $(DURATION) -fuzzminimizetime 1x || exit 1; done
 fuzz-files: ; go test ./internal/runfile -run '^$$' -fuzz FuzzRead -fuzztime 60s
 bench:    ; go test ./actors -run '^$$' -bench . -benchtime 3x
 # The same workloads in troupe, a floor and eino (docs/benchmarks.md). BENCH=-short for a first look.

@@ -96,17 +96,23 @@ func (d httpDoor) refusals(w webClient) []doorRefusal {
 
 // startOwnersWeb starts a node with the tokens of alice and bob, and a run of alice in her conversation "notes" that waits
 // for an answer.
-func startOwnersWeb(t *testing.T) (w, alice, bob webClient, run string) {
+func startOwnersWeb(t testing.TB) (w, alice, bob webClient, run string) {
 	t.Helper()
-	_, w = startWeb(t, func(c *Config) {
+	_, w, alice, bob, run = startOwnersNode(t)
+	return w, alice, bob, run
+}
+
+func startOwnersNode(t testing.TB, change ...func(*Config)) (h *Node, w, alice, bob webClient, run string) {
+	t.Helper()
+	h, w = startWeb(t, append(change, func(c *Config) {
 		c.HTTP.Owners = []httpapi.Owner{{Name: "alice", Token: aliceToken}, {Name: "bob", Token: bobToken}}
 		c.Model = writeScript(t, "default:\n  - calls: [{name: ask_human, args: {question: \"Which one?\"}}]\n  - text: done\n")
-	})
+	})...)
 	alice, bob, run = w, w, client.NewID()
 	alice.token, bob.token = aliceToken, bobToken
 	alice.post("/api/v1/runs", fmt.Sprintf(`{"run_id":%q,"prompt":"x","agent":"assistant","conversation":"notes"}`, run), http.StatusCreated, nil)
 	alice.get("/api/v1/runs/"+run+"/result?wait=60s", http.StatusOK, nil)
-	return w, alice, bob, run
+	return h, w, alice, bob, run
 }
 
 // TestAttackEveryHTTPDoor: each way to ask a node over HTTP refuses a missing or wrong token, a foreign host or origin, what is

@@ -28,13 +28,13 @@ import (
 
 // webClient asks the HTTP server of a node.
 type webClient struct {
-	t          *testing.T
+	t          testing.TB
 	url, token string
 	http       *http.Client
 }
 
 // startWeb starts a node with an HTTP server.
-func startWeb(t *testing.T, change ...func(*Config)) (*Node, webClient) {
+func startWeb(t testing.TB, change ...func(*Config)) (*Node, webClient) {
 	t.Helper()
 	state := t.TempDir()
 	h := startNode(t, state, append([]func(*Config){func(c *Config) { c.HTTP = &HTTPConfig{Address: "127.0.0.1:0"} }}, change...)...)

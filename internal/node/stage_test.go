@@ -27,7 +27,7 @@ import (
 // patience is how long a test waits for what must happen.
 const patience = 120 * time.Second
 
-func testContext(t *testing.T) context.Context {
+func testContext(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
@@ -43,7 +43,7 @@ func noLeaks(t *testing.T) {
 
 // startNode starts a host in a state directory. Its writes are not synced: no test
 // here turns the machine off.
-func startNode(t *testing.T, state string, change ...func(*Config)) *Node {
+func startNode(t testing.TB, state string, change ...func(*Config)) *Node {
 	t.Helper()
 	cfg := Config{StateDir: state, Port: embedded.FreePort, Lazy: true, Name: "host", Env: func(string) string { return "" }, requestsFromUser: true}
 	for _, c := range change {
@@ -71,7 +71,7 @@ func connectClient(t *testing.T, h *Node) *client.Client {
 }
 
 // connectRole is a plain connection in a role.
-func connectRole(t *testing.T, h *Node, r bus.Role, options ...nats.Option) *nats.Conn {
+func connectRole(t testing.TB, h *Node, r bus.Role, options ...nats.Option) *nats.Conn {
 	t.Helper()
 	nc, err := h.embedded.Connect(r, options...)
 	if err != nil {
@@ -106,7 +106,7 @@ func newRepository(t *testing.T) string {
 }
 
 // writeScript writes a scripted model and returns its name.
-func writeScript(t *testing.T, text string) string {
+func writeScript(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "script.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
