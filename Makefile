@@ -74,8 +74,13 @@ fuzz:     ; go test ./mailbox -run '^$$' -fuzz FuzzDecode -fuzztime $(DURATION)
 	go test ./internal/a2aclient -run '^$$' -fuzz FuzzA2AResults -fuzztime $(DURATION)
 	go test ./internal/a2aserver -run '^$$' -fuzz FuzzMessages -fuzztime $(DURATION)
 # Each entry point of a node. Its goroutines make coverage vary, so a minimization would not end.
-fuzz-doors: ; for door in Verbs Prompts REST MCP A2A OpenAI EventStreams; do \
-	go test ./internal/node -run '^$$' -fuzz "Fuzz$$door$$" -fuzztime $(DURATION) -fuzzminimizetime 1x || exit 1; done
+fuzz-doors: ; go test ./internal/node -run '^$$' -fuzz FuzzVerbs -fuzztime $(DURATION) -fuzzminimizetime 1x
+	go test ./internal/node -run '^$$' -fuzz FuzzPrompts -fuzztime $(DURATION) -fuzzminimizetime 1x
+	go test ./internal/node -run '^$$' -fuzz FuzzREST -fuzztime $(DURATION) -fuzzminimizetime 1x
+	go test ./internal/node -run '^$$' -fuzz FuzzMCP -fuzztime $(DURATION) -fuzzminimizetime 1x
+	go test ./internal/node -run '^$$' -fuzz FuzzA2A -fuzztime $(DURATION) -fuzzminimizetime 1x
+	go test ./internal/node -run '^$$' -fuzz FuzzOpenAI -fuzztime $(DURATION) -fuzzminimizetime 1x
+	go test ./internal/node -run '^$$' -fuzz FuzzEventStreams -fuzztime $(DURATION) -fuzzminimizetime 1x
 fuzz-files: ; go test ./internal/runfile -run '^$$' -fuzz FuzzRead -fuzztime 60s
 bench:    ; go test ./actors -run '^$$' -bench . -benchtime 3x
 # The same workloads in troupe, a floor and eino (docs/benchmarks.md). BENCH=-short for a first look.
