@@ -229,7 +229,7 @@ func (h *Host) stopSession(ctx context.Context, s *session, why string) error {
 		return nil
 	}
 	s.setStopped(true)
-	if err := h.cancelConversation(ctx, s.name, why); err != nil {
+	if err := h.cancelRuns(ctx, s, why); err != nil {
 		s.setStopped(false)
 		return err
 	}
@@ -237,22 +237,38 @@ func (h *Host) stopSession(ctx context.Context, s *session, why string) error {
 	return nil
 }
 
-// cancelConversation cancels the runs of a conversation that have not ended, those that wait first. Model calls are
-// aborted: nobody waits for what they return.
-func (h *Host) cancelConversation(ctx context.Context, id, why string) error {
+// cancelRuns cancels the runs of a session that have not ended, those that wait first. Of a session that was spawned,
+// these are the runs that it began: others of its conversation were there before, or are of another client. Model calls
+// are aborted: nobody waits for what they return.
+func (h *Host) cancelRuns(ctx context.Context, s *session, why string) error {
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
-	c, err := h.cfg.Client.Conversations().Get(ctx, id)
-	var refused *client.Error
-	if errors.As(err, &refused) && refused.Code == client.CodeNotFound { // it has no run
+	c, err := h.cfg.Client.Conversations().Get(ctx, s.name)
+	if hasGone(err) { // it has no run
 		return nil
 	}
 	errs := []error{err}
 	for _, r := range slices.Backward(c.Runs) {
-		if r.Status == lane.Active || r.Status == lane.Waiting {
-			_, err := h.cfg.Client.Cancel(ctx, client.CancelRequest{RunID: r.ID, Why: why, Now: true, WaitMS: -1})
-			errs = append(errs, err)
+		if r.Status != lane.Active && r.Status != lane.Waiting {
+			continue
 		}
+		if s.spawned {
+			info, err := h.cfg.Client.Describe(ctx, r.ID)
+			if err != nil && !hasGone(err) {
+				errs = append(errs, err)
+			}
+			if err != nil || info.Description == nil || !isSessionCaller(info.Description.Caller) {
+				continue
+			}
+		}
+		_, err := h.cfg.Client.Cancel(ctx, client.CancelRequest{RunID: r.ID, Why: why, Now: true, WaitMS: -1})
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// hasGone reports whether a node refused a request because there is no such run or conversation, or no longer.
+func hasGone(err error) bool {
+	var refused *client.Error
+	return errors.As(err, &refused) && (refused.Code == client.CodeNotFound || refused.Code == client.CodeGone)
 }

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,5 +73,60 @@ func TestAttackSessionKeepsItsFieldsAfterARestart(t *testing.T) {
 	}
 	if _, err := c.nc.RequestWithContext(testContext(t), "agents.prompt.troupe.ops.narrow", []byte("Write")); err != nats.ErrNoResponders {
 		t.Errorf("a prompt with the rights of the agent was taken: %v", err)
+	}
+}
+
+// lastOf reads a stream, and returns its error or its last message.
+func (c *busCaller) lastOf(sub *nats.Subscription) *nats.Msg {
+	c.t.Helper()
+	m := c.next(sub)
+	for len(m.Data) > 0 && m.Header.Get("Nats-Service-Error-Code") == "" {
+		m = c.next(sub)
+	}
+	return m
+}
+
+// A session that is spawned with the id of a conversation that exists ends none of its other runs, by a stop or by its
+// lifetime: only those that the session began.
+func TestAttackSpawnEndsNoOtherRuns(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	h, c := startAgentsOnBus(t, asking, func(c *Config) { c.AgentsOnBus.Heartbeat = time.Hour }) // the conversation is no session of its own
+	user := connectClient(t, h)
+	other, err := user.Run(testContext(t), client.RunRequest{RunID: client.NewID(), Prompt: "Buy one", Conversation: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spawn := func(lifetime float64) *nats.Subscription {
+		if r := c.control("spawn", fmt.Sprintf(`{"session_id":"shop","max_lifetime_s":%v}`, lifetime)); r.code != "" {
+			t.Fatal(r.raw)
+		}
+		return c.request("agents.prompt.troupe.ops.shop", "And a second one")
+	}
+	stream, run := spawn(0), &busReply{}
+	for c.next(stream); run.run == ""; { // after ack
+		run.add(t, c.next(stream).Data)
+	}
+	if r := c.control("stop", `{"session_id":"shop"}`); !r.OK {
+		t.Fatal(r.raw)
+	}
+	if end := c.lastOf(stream); end.Header.Get("Nats-Service-Error-Code") != "409" || !strings.Contains(string(end.Data), `"error":"canceled"`) {
+		t.Errorf("the run of the session: %s", end.Data)
+	}
+	for lifetime := 0.5; ; lifetime *= 2 { // a slow machine sends the prompt too late
+		end := c.lastOf(spawn(lifetime))
+		for len(c.control("list", "").Sessions) > 0 { // it ends after its runs
+		}
+		if end.Header.Get("Status") == "503" || strings.Contains(string(end.Data), `"error":"not_found"`) {
+			continue
+		}
+		if !strings.Contains(string(end.Data), `"error":"canceled"`) {
+			t.Errorf("the run of the session: %s", end.Data)
+		}
+		break
+	}
+	i, err := user.Conversations().Get(testContext(t), "shop")
+	if err != nil || i.Active != other.RunID || i.Waiting != 0 || i.Count < 3 {
+		t.Errorf("%+v %v", i, err)
 	}
 }
