@@ -106,14 +106,15 @@ func TestTheClientScenariosOfTheConformanceSuiteThatApplyPass(t *testing.T) {
 			t.Errorf("nobody has said whether %s is about us", scenario)
 			continue
 		}
-		t.Run(scenario, func(t *testing.T) { runScenario(t, p, scenario) })
+		t.Run(scenario, func(t *testing.T) { runScenario(t, p, "client", "--command", os.Args[0], "--scenario", scenario) })
 	}
 }
 
 // runScenario runs one scenario, and reads the verdicts that the suite writes.
-func runScenario(t *testing.T, p programs, scenario string) {
+func runScenario(t *testing.T, p programs, args ...string) {
+	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.CommandContext(patientContext(t), p.Node, p.Suite, "client", "--command", os.Args[0], "--scenario", scenario, "--output-dir", dir)
+	cmd := exec.CommandContext(patientContext(t), p.Node, append(append([]string{p.Suite}, args...), "--output-dir", dir)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
