@@ -77,7 +77,7 @@ type Host struct {
 	agents      []*exportedAgent // of the node: those that are no sessions
 	promptSlots chan struct{}
 	denialSlots chan struct{} // for stops of sessions that other nodes may have
-	senders     senderCheck
+	nonces      nonceTable
 	sessions    sessionSet
 	controller  *exportedAgent
 	beats       *nats.Subscription // to the heartbeats of sessions

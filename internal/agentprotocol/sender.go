@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nkeys"
@@ -28,13 +27,7 @@ const (
 	SignedSender SenderTrust = "signed"
 )
 
-const (
-	senderHeader = "Agent-Sender"
-	// senderSkew is how far the time of a signature may be from that of this node.
-	senderSkew = 30 * time.Second
-	// noncesMax bounds the nonces that are remembered. Further signed prompts are refused until some are over.
-	noncesMax = 1 << 16
-)
+const senderHeader = "Agent-Sender"
 
 const (
 	// callerName is who started a run, as its log has it, unless the prompt says otherwise.
@@ -54,15 +47,16 @@ const (
 
 // Errors of a sender, as problems of a prompt.
 var (
-	senderMalformed = problem{code: client.CodeBad, Error: "bad_sender", Message: "the header Agent-Sender is malformed"}
-	senderUnsigned  = problem{code: codeUnauthorized, Error: "sender_not_signed", Message: "this agent takes prompts of signed senders only"}
+	senderMalformed   = problem{code: client.CodeBad, Error: "bad_sender", Message: "the header Agent-Sender is malformed"}
+	senderUnsigned    = problem{code: codeUnauthorized, Error: "sender_not_signed", Message: "this agent takes prompts of signed senders only"}
+	tooManySignatures = problem{code: client.CodeLimit, Error: "rate_limited", Message: "the node remembers as many signatures as it does at once, of this sender or of all"}
 )
 
 // codeUnauthorized is the code of the protocol for a sender whose signature is missing or fails.
 const codeUnauthorized = "401"
 
-func failedSignature(why string) problem {
-	return problem{code: codeUnauthorized, Error: "bad_signature", Message: "the signature of the sender fails: " + why}
+func failedSignature(why string) *problem {
+	return &problem{code: codeUnauthorized, Error: "bad_signature", Message: "the signature of the sender fails: " + why}
 }
 
 // agentSender is the value of the header. Fields that are not there are nil.
@@ -99,15 +93,9 @@ func signedInput(account, user, subject, ts, nonce string, payload []byte) []byt
 	return []byte(strings.Join([]string{"AGENT-SENDER-V1", account, user, subject, ts, nonce, hex.EncodeToString(sum[:]), ""}, "\n"))
 }
 
-// senderCheck verifies the senders of prompts. It remembers the nonces of signatures that could still be sent again.
-type senderCheck struct {
-	mu   sync.Mutex
-	seen map[string]time.Time // by user and nonce, until when
-}
-
 // classify reads the header of a prompt that came at a subject. id names the sender, and failed is set if
 // the prompt must be refused.
-func (c *senderCheck) classify(header, subject string, payload []byte, now time.Time) (id string, class trustClass, failed *problem) {
+func (t *nonceTable) classify(header, subject string, payload []byte, now time.Time) (id string, class trustClass, failed *problem) {
 	if header == "" {
 		return "", senderAbsent, nil
 	}
@@ -131,57 +119,30 @@ func (c *senderCheck) classify(header, subject string, payload []byte, now time.
 	if s.Sub == nil || s.TS == nil || s.Nonce == nil || !nonceForm.MatchString(*s.Nonce) || !signingTimeForm.MatchString(*s.TS) {
 		return "", senderAbsent, &senderMalformed
 	}
-	if why := c.verify(s, subject, payload, now); why != "" {
-		p := failedSignature(why)
-		return "", senderAbsent, &p
+	if failed := t.verify(s, subject, payload, now); failed != nil {
+		return "", senderAbsent, failed
 	}
 	return id, senderVerified, nil
 }
 
-// verify returns why a signature does not count; "" if it does.
-func (c *senderCheck) verify(s agentSender, subject string, payload []byte, now time.Time) string {
+// verify returns why a signature does not count; nil if it does. One that counts is noted as used.
+func (t *nonceTable) verify(s agentSender, subject string, payload []byte, now time.Time) *problem {
 	sig, err := base64.RawURLEncoding.DecodeString(*s.Sig)
 	if err != nil {
-		return "it is not base64url without padding"
+		return failedSignature("it is not base64url without padding")
 	}
 	key, err := nkeys.FromPublicKey(*s.User)
 	if err != nil || key.Verify(signedInput(*s.Account, *s.User, *s.Sub, *s.TS, *s.Nonce, payload), sig) != nil {
-		return "it is not of this sender, subject, time and payload"
+		return failedSignature("it is not of this sender, subject, time and payload")
 	}
 	at, err := time.Parse(time.RFC3339Nano, *s.TS)
 	switch {
 	case *s.Sub != subject:
-		return "it is for another subject"
+		return failedSignature("it is for another subject")
 	case err != nil || at.Before(now.Add(-senderSkew)) || at.After(now.Add(senderSkew)):
-		return "its time is too far from that of this node"
-	case !c.remember(*s.User+" "+*s.Nonce, at.Add(2*senderSkew), now):
-		return "it was used before"
+		return failedSignature("its time is too far from that of this node")
 	}
-	return ""
-}
-
-// remember notes a nonce until a time; false: it was used before, or there is no room.
-func (c *senderCheck) remember(key string, until, now time.Time) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, used := c.seen[key]; used {
-		return false
-	}
-	if c.seen == nil {
-		c.seen = map[string]time.Time{}
-	}
-	if len(c.seen) >= noncesMax {
-		for k, over := range c.seen {
-			if now.After(over) {
-				delete(c.seen, k)
-			}
-		}
-		if len(c.seen) >= noncesMax {
-			return false
-		}
-	}
-	c.seen[key] = until
-	return true
+	return t.add(*s.User, *s.Nonce, now)
 }
 
 // checkSender applies what the agent wants of senders to a prompt. caller names a verified sender.
@@ -189,7 +150,7 @@ func (h *Host) checkSender(header, subject string, payload []byte) (caller strin
 	if h.cfg.Senders == "" {
 		return "", nil
 	}
-	id, class, failed := h.senders.classify(header, subject, payload, time.Now())
+	id, class, failed := h.nonces.classify(header, subject, payload, time.Now())
 	switch {
 	case failed != nil:
 		return "", failed

@@ -40,7 +40,7 @@ func TestSenderVector(t *testing.T) {
 	if sig, err := key.Sign(input); err != nil || base64.RawURLEncoding.EncodeToString(sig) != vectorSig {
 		t.Errorf("signature %x %v", sig, err)
 	}
-	var c senderCheck
+	var c nonceTable
 	id, class, failed := c.classify(vectorHeader, vectorSubject, []byte(vectorPayload), vectorNow(t))
 	if id != vectorAccount+"."+vectorUser || class != senderVerified || failed != nil {
 		t.Errorf("%s %s %+v", id, class, failed)
@@ -89,7 +89,7 @@ func TestSenderClasses(t *testing.T) {
 		"too old":                {vectorHeader, vectorSubject, vectorPayload, time.Minute, senderAbsent, "401"},
 		"too new":                {vectorHeader, vectorSubject, vectorPayload, -time.Minute, senderAbsent, "401"},
 	} {
-		var c senderCheck
+		var c nonceTable
 		_, class, failed := c.classify(k.header, k.subject, []byte(k.payload), vectorNow(t).Add(k.after))
 		code := ""
 		if failed != nil {
