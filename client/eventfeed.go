@@ -14,7 +14,7 @@ import (
 // subscribeBoth subscribes to a subject of events, and to the one on which clients receive them with their texts.
 func subscribeBoth(c *Client, subject string, subscribe func(subject string) (*nats.Subscription, error)) (subs []*nats.Subscription, err error) {
 	subjects := []string{subject, c.names.ContentSubject(subject)}
-	if c.noTexts { // see eventFeed.next
+	if c.noTexts { // see eventWatcher.noteWithoutTexts
 		subjects = subjects[:1]
 	}
 	for _, s := range subjects {
@@ -35,7 +35,7 @@ func dropAll(subs []*nats.Subscription) {
 }
 
 // eventFeed are the live events of one subject. A node that publishes events to observers without their texts publishes
-// them to clients on a second subject: the feed has both, and leaves out those without texts.
+// them to clients on a second subject: the feed has both, and leaves out those without texts if the client may read texts.
 type eventFeed struct {
 	client   *Client
 	messages chan *nats.Msg
@@ -56,7 +56,7 @@ var (
 	errDropped = errors.New("client: events were dropped")
 )
 
-// next returns the next event.
+// next returns the next event. A client that may read no texts gets events without them.
 func (f *eventFeed) next(ctx context.Context) (e Event, raw []byte, err error) {
 	for {
 		if f.client.nc.IsClosed() { // the library does not close the channel then
@@ -68,12 +68,8 @@ func (f *eventFeed) next(ctx context.Context) (e Event, raw []byte, err error) {
 		}
 		select {
 		case m := <-f.messages:
-			e, ok := decodeEvent(m.Data)
-			switch {
-			case ok && e.Content != event.WithoutTexts:
+			if e, ok := decodeEvent(m.Data); ok && (e.Content != event.WithoutTexts || f.client.noTexts) {
 				return e, m.Data, nil
-			case ok && f.client.noTexts && len(f.messages) == 0:
-				return Event{}, nil, errDropped // the log has it with its texts
 			}
 		case <-ctx.Done():
 			return Event{}, nil, errTimeout

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -22,6 +23,10 @@ const watchAhead = 65536
 // toldMax is how many delivered live events are remembered, to recognize them in the logs,
 // before the logs are read again.
 const toldMax = 4096
+
+// fetchInterval is the pause between two fetches for live events that came without their texts: each fetch costs the node a
+// replay of the logs of the run.
+const fetchInterval = 250 * time.Millisecond
 
 // Events calls each for the events of a run after a cursor, in order per log and without a
 // gap; with follow it continues until the run is over, ctx ends or each returns an error.
@@ -89,6 +94,9 @@ type eventWatcher struct {
 	reconnects uint64 // of the connection, when the past was last fetched
 	quiet      int    // pauses in a row in which nothing came
 	over       bool
+	// pending: an event came without its texts, which the logs have. fetchAt is when they may be fetched.
+	pending bool
+	fetchAt time.Time
 }
 
 // fetchPast fetches the events that the logs hold beyond sure.
@@ -96,6 +104,8 @@ func (w *eventWatcher) fetchPast(ctx context.Context) error {
 	// The count is taken before the request: a reconnect during the request may lose later
 	// events.
 	w.reconnects = w.client.nc.Stats().Reconnects
+	w.pending = false
+	defer func() { w.fetchAt = time.Now().Add(fetchInterval) }()
 	for {
 		var page EventsPage
 		if err := w.client.askNode(ctx, "events", EventsRequest{RunID: w.run, From: w.sure}, &page); Busy(err) && ctx.Err() == nil {
@@ -124,7 +134,14 @@ func (w *eventWatcher) fetchPast(ctx context.Context) error {
 
 // handleLive handles one event as it happens.
 func (w *eventWatcher) handleLive(ctx context.Context, feed *eventFeed) error {
-	soon, cancel := context.WithTimeout(ctx, min(pollPause<<w.quiet, pollPauseMax))
+	wait := min(pollPause<<w.quiet, pollPauseMax)
+	if w.pending {
+		wait = min(wait, time.Until(w.fetchAt))
+	}
+	if wait <= 0 {
+		return w.fetchPast(ctx)
+	}
+	soon, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	e, raw, err := feed.next(soon)
 	switch {
@@ -139,7 +156,16 @@ func (w *eventWatcher) handleLive(ctx context.Context, feed *eventFeed) error {
 		return fmt.Errorf("client: events: %w", err)
 	}
 	w.quiet = 0
+	if e.Content == event.WithoutTexts {
+		w.noteWithoutTexts(e)
+		return nil
+	}
 	return w.deliverLive(ctx, e, raw)
+}
+
+// noteWithoutTexts has an event that came without its texts fetched, with all that come until then. No log holds a delta.
+func (w *eventWatcher) noteWithoutTexts(e Event) {
+	w.pending = w.pending || e.Seq > 0 && !w.wasDelivered(e)
 }
 
 // deliverLive delivers a live event unless it was delivered before. If an earlier event may be
