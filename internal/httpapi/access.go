@@ -49,10 +49,10 @@ func guard(doors []door) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		switch {
 		case !a.isOwnHost(r):
-			refuse(w, http.StatusMisdirectedRequest, "this server is not asked as "+quoteShort(r.Host),
+			refuseEarly(w, r, http.StatusMisdirectedRequest, "this server is not asked as "+quoteShort(r.Host),
 				"ask it by its address, or start the node with --http-host NAME")
 		case !isOwnOrigin(r):
-			refuse(w, http.StatusForbidden, "pages of "+quoteShort(r.Header.Get("Origin"))+" may not ask this server", "")
+			refuseEarly(w, r, http.StatusForbidden, "pages of "+quoteShort(r.Header.Get("Origin"))+" may not ask this server", "")
 		case a.hasToken(r), a.hasSession(r):
 			next.ServeHTTP(w, r)
 		default:
@@ -67,7 +67,7 @@ func guard(doors []door) http.Handler {
 				return
 			}
 			h.Set("WWW-Authenticate", `Bearer realm="troupe"`)
-			refuse(w, http.StatusUnauthorized, "the request has no token, or another one",
+			refuseEarly(w, r, http.StatusUnauthorized, "the request has no token, or another one",
 				"send the header Authorization: Bearer TOKEN; the node said at its start where the token is (docs/http.md)")
 		}
 	})

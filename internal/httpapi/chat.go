@@ -217,6 +217,9 @@ func (s *Server) abandon(run string) {
 	}
 }
 
+// chatPrefix is where the paths of the API in the form of OpenAI begin.
+const chatPrefix = "/v1/"
+
 // ChatProblem is an error in the form of OpenAI.
 type ChatProblem struct {
 	Error struct {

@@ -26,6 +26,15 @@ func refuse(w http.ResponseWriter, code int, text, hint string) {
 	writeJSON(w, code, Problem{Error: text, Hint: hint, Code: code})
 }
 
+// refuseEarly refuses a request before it reaches its handler, in the form of the API that its path belongs to.
+func refuseEarly(w http.ResponseWriter, r *http.Request, code int, text, hint string) {
+	if strings.HasPrefix(r.URL.Path, chatPrefix) {
+		refuseChat(w, &errBody{code, text, hint})
+		return
+	}
+	refuse(w, code, text, hint)
+}
+
 // writeJSON answers a request. A client that does not read its answer is not told so.
 func writeJSON(w http.ResponseWriter, code int, doc any) {
 	raw, err := json.Marshal(doc)
@@ -84,10 +93,10 @@ func refuseUnknownPath(mux *http.ServeMux, w http.ResponseWriter, r *http.Reques
 	}
 	if len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		refuse(w, http.StatusMethodNotAllowed, r.Method+" is not served at this path", "use "+strings.Join(allowed, " or "))
+		refuseEarly(w, r, http.StatusMethodNotAllowed, r.Method+" is not served at this path", "use "+strings.Join(allowed, " or "))
 		return
 	}
-	refuse(w, http.StatusNotFound, "there is nothing at "+quoteShort(r.URL.Path), "docs/http.md lists the paths")
+	refuseEarly(w, r, http.StatusNotFound, "there is nothing at "+quoteShort(r.URL.Path), "docs/http.md lists the paths")
 }
 
 // errBody is an error of the body of a request.

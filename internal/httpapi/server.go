@@ -311,7 +311,7 @@ func (s *Server) passOn(to http.Handler) http.HandlerFunc {
 		}
 		raw, err := io.ReadAll(r.Body)
 		if err != nil {
-			refuse(w, http.StatusRequestEntityTooLarge, "the body is too large, or did not arrive whole", "")
+			refuseEarly(w, r, http.StatusRequestEntityTooLarge, "the body is too large, or did not arrive whole", "")
 			return
 		}
 		if b, ok := r.Body.(*timedBody); ok {
@@ -344,7 +344,7 @@ func limitRequest(next http.Handler) http.Handler {
 		if r.ContentLength != 0 {
 			if r.Method != http.MethodPost {
 				w.Header().Set("Connection", "close")
-				refuse(w, http.StatusBadRequest, "a request of the method "+r.Method+" has no body", "")
+				refuseEarly(w, r, http.StatusBadRequest, "a request of the method "+r.Method+" has no body", "")
 				return
 			}
 			arrives = now.Add(bodyTimeout) // readBody lifts it: later it would look as if the client had gone

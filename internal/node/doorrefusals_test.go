@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -32,10 +33,10 @@ type httpDoor struct {
 }
 
 func httpDoors(run string) []httpDoor {
-	json := map[string]string{"Content-Type": "application/json"}
+	isJSON := map[string]string{"Content-Type": "application/json"}
 	foreign := "does not belong to bob"
 	return []httpDoor{
-		{name: "REST", method: "POST", path: "/api/v1/runs/" + run + "/steer", body: `{"text":"stop"}`, header: json, malformed: `{"text":`,
+		{name: "REST", method: "POST", path: "/api/v1/runs/" + run + "/steer", body: `{"text":"stop"}`, header: isJSON, malformed: `{"text":`,
 			malformedStatus: 400, malformedSays: "not a valid request", foreignStatus: 403, foreignSays: foreign},
 		{name: "REST, reading", method: "GET", path: "/api/v1/runs/" + run + "/transcript", foreignStatus: 403, foreignSays: foreign},
 		{name: "SSE", method: "GET", path: "/api/v1/runs/" + run + "/events", header: map[string]string{"Accept": "text/event-stream"}, malformed: "no cursor",
@@ -47,7 +48,7 @@ func httpDoors(run string) []httpDoor {
 			header: map[string]string{"Content-Type": "application/json", "A2A-Version": "1.0"}, malformed: `{"jsonrpc":`,
 			malformedStatus: 200, malformedSays: "-32700", foreignStatus: 200, foreignSays: foreign},
 		{name: "OpenAI", method: "POST", path: "/v1/chat/completions", body: `{"model":"coordinator","messages":[{"role":"user","content":"x"}],"troupe":{"conversation":"notes"}}`,
-			header: json, malformed: `{"model":`, malformedStatus: 400, malformedSays: "not a valid request", foreignStatus: 403, foreignSays: foreign},
+			header: isJSON, malformed: `{"model":`, malformedStatus: 400, malformedSays: "not a valid request", foreignStatus: 403, foreignSays: foreign},
 		{name: "page", method: "GET", path: "/", open: true},
 	}
 }
@@ -141,6 +142,10 @@ func TestAttackEveryHTTPDoor(t *testing.T) {
 			status, header, raw := w.send(r)
 			if status != c.status || !strings.Contains(string(raw), c.says) {
 				t.Errorf("%s, %s: %d %s; want %d with %q", d.name, c.name, status, raw, c.status, c.says)
+			}
+			var chat httpapi.ChatProblem
+			if d.name == "OpenAI" && (json.Unmarshal(raw, &chat) != nil || chat.Error.Message == "" || chat.Error.Type == "") {
+				t.Errorf("%s, %s: %s is no error in the form of OpenAI", d.name, c.name, raw)
 			}
 			if header.Get("Access-Control-Allow-Origin") != "" || bytes.Contains(raw, []byte(w.token)) {
 				t.Errorf("%s, %s: %v %s", d.name, c.name, header, raw)

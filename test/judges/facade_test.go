@@ -57,8 +57,7 @@ func TestTheOfficialOpenAISDKAsksAgents(t *testing.T) {
 		t.Errorf("an unknown model: %v", err)
 	}
 	connectWrong := connect("wrong")
-	// The SDK does not decode the refusal (docs/gaps.md), but it is one.
-	if _, err := connectWrong.Models.List(t.Context()); err == nil {
-		t.Error("a wrong token lists the models")
+	if _, err := connectWrong.Models.List(t.Context()); !errors.As(err, &known) || known.StatusCode != 401 || known.Message == "" {
+		t.Errorf("a wrong token: %v", err)
 	}
 }
