@@ -2,6 +2,7 @@
 DURATION ?= 10m
 KILLS ?= 50
 SEEDS ?= 1000000
+TREES ?= 1000000
 
 RUNS ?= 300
 NODES ?= 3
@@ -9,7 +10,7 @@ CHAOS ?=
 BENCH ?= -rounds 5
 TTL ?= 3s
 
-.PHONY: lint race build licenses check cold sim verify exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 exhaustive-5 mutants chaos cluster purses brokers partitions power full absences rots trees bombs watchers slow fuzz fuzz-doors fuzz-files bench bench-peers e2e eval picture attacks damage collector page browser
+.PHONY: lint race build licenses check cold sim rights verify exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 exhaustive-5 mutants chaos cluster purses brokers partitions power full absences rots trees bombs watchers slow fuzz fuzz-doors fuzz-files bench bench-peers e2e eval picture attacks damage collector page browser
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node && cp LICENSE NOTICE THIRD_PARTY_LICENSES bin/
 # after a change of go.mod: the terms that are shipped with the binaries, and the list of what is linked
 licenses: ; go run -C build ./licenses "$$PWD"
@@ -21,6 +22,8 @@ check:    ; bash .ci/run
 # what a newcomer waits for, modules at hand
 cold:     ; d=$$(mktemp -d) && s=$$(date +%s) && GOCACHE=$$d CGO_ENABLED=0 go build -o $$d/ ./cmd/cli ./cmd/node && echo "$$(($$(date +%s) - s)) s" && ls -l $$d/cli $$d/node; rm -rf $$d
 sim:      ; go test ./test/sim -run TestSeeds -count=1 -timeout 0 -sim.seeds=$(SEEDS)
+# E6 in random trees of agents that operators narrow at work; `go test` grows 3,000.
+rights:   ; GOGC=400 go test ./supervisor -run '^TestRightsOnlyShrinkDownwards$$' -count=1 -timeout 0 -v -rights.trees=$(TREES)
 # The logs of 10,000 simulated runs without damage by the rules of internal/verify, of which `go test` takes a part; 6 minutes.
 verify:   ; go test ./test/sim -run TestSimulatedRunsKeepTheRules -count=1 -timeout 0 -v -verify.seeds=10000
 # What `go test ./...` samples, in full: each stream of a provider is cut after every byte, and so on.
