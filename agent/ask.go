@@ -153,7 +153,7 @@ func handleAnswered(s State, f Answered) (State, []Effect) {
 	if !w.asksPerson() || f.Query != w.Question.Query || f.Digest != "" && f.Digest != w.Question.Digest { //mutant:answer-to-other-arguments-counts
 		return s, nil
 	}
-	if w.Question.Due > 0 && s.Now >= w.Question.Due {
+	if w.Question.Due > 0 && s.Now >= w.Question.Due { //mutant:expired-approval-counts
 		f = expiredAnswer(s)
 	}
 	if w.Question.isApproval(f) {
@@ -175,7 +175,7 @@ func handleAnswered(s State, f Answered) (State, []Effect) {
 	s.Transition = spec.ApprovalResolved
 	if c.Stage == Gated {
 		s.events.publishApproval(c, f, w.Question)
-		s, more := grantRule(s, f, w.Question)
+		s, more := grantRule(s, f, w.Question) //mutant:approval-starts-other-calls
 		return prependEffects(append(fx, more...))(advanceCalls(s.withCall(i, c.applyDecision(f, w.Question.Digest).withLostNote())))
 	}
 	if c.Name == askTool && f.By == byClock {

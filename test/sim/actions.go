@@ -45,7 +45,7 @@ func (ps *processes) carryOut(sh *shell, action activation.Action) {
 		sh.timers = slices.DeleteFunc(sh.timers, func(t shellTimer) bool { return t.fact == nil })
 	case activation.PublishResult:
 		if ps.population.super.shadow.super.State.Phase != supervisor.Over && !ps.population.super.damaged {
-			ps.fail("%s publishes the result of a run that goes on", sh.start)
+			ps.fail(runsEnd, "%s publishes the result of a run that goes on", sh.start)
 		}
 	case activation.Fail:
 		ps.traceLine("%s fails: %s: %v", sh.start, act.Doing, act.Err)
@@ -89,7 +89,7 @@ func (ps *processes) receiveReport(sh *shell, action activation.Action) {
 		}
 		sh.detached, sh.tail = false, len(a.log)
 	default:
-		ps.fail("unknown action %T", action)
+		ps.fail(factsAreReadable, "unknown action %T", action)
 	}
 }
 
@@ -137,10 +137,10 @@ func (ps *processes) performWork(sh *shell, action activation.Action) bool {
 // performEffect does one effect in the world.
 func (ps *processes) performEffect(sh *shell, p activation.Perform) {
 	if !sh.wasActive {
-		ps.fail("%s acts before it has read its own Resumed: %T", sh.start, p.Effect)
+		ps.fail(onlyTheCurrentActs, "%s acts before it has read its own Resumed: %T", sh.start, p.Effect)
 	}
 	if sh.lost || p.Lease != sh.lease || sh.logReader().N < uint64(sh.mustRead) {
-		ps.fail("%s begins %T without a lease that it has proven", sh.start, p.Effect)
+		ps.fail(onlyTheCurrentActs, "%s begins %T without a lease that it has proven", sh.start, p.Effect)
 	}
 	ps.drift.checkBegin(sh, p.Effect)
 	switch e := p.Effect.(type) {
@@ -153,7 +153,7 @@ func (ps *processes) performEffect(sh *shell, p activation.Perform) {
 	case agent.AwaitThrottle:
 		ps.throttles.requestAdmission(&throttleRequest{shell: sh, model: e.Model, pause: e.Pause})
 	default:
-		ps.fail("unknown effect %T", p.Effect)
+		ps.fail(factsAreReadable, "unknown effect %T", p.Effect)
 	}
 }
 

@@ -94,7 +94,7 @@ var refusals = []struct {
 func (cov *coverage) noteRefused(t activation.OutboxMessage) {
 	var e agent.Returned
 	if err := mailbox.Unmarshal(t.Body, &e); err != nil {
-		cov.fail("returned: %v", err)
+		cov.fail(factsAreReadable, "returned: %v", err)
 	}
 	if e.Live || e.Outcome != nil {
 		return
@@ -105,7 +105,7 @@ func (cov *coverage) noteRefused(t activation.OutboxMessage) {
 			return
 		}
 	}
-	cov.fail("a child is refused for a reason that nobody knows: %q", e.Text)
+	cov.fail(factsAreReadable, "a child is refused for a reason that nobody knows: %q", e.Text)
 }
 
 var rests = map[agent.Phase]place{agent.Reserving: placeRestReserving, agent.Acting: placeRestActing, agent.Waiting: placeRestWaiting}
@@ -173,7 +173,7 @@ var unsent = []struct {
 func (cov *coverage) noteSent(t activation.OutboxMessage) {
 	var e agent.Returned
 	if err := mailbox.Unmarshal(t.Body, &e); err != nil {
-		cov.fail("returned: %v", err)
+		cov.fail(factsAreReadable, "returned: %v", err)
 	}
 	for _, r := range unsent {
 		if strings.Contains(e.Text, r.words) {
@@ -181,5 +181,5 @@ func (cov *coverage) noteSent(t activation.OutboxMessage) {
 			return
 		}
 	}
-	cov.fail("a message is refused for a reason that nobody knows: %q", e.Text)
+	cov.fail(factsAreReadable, "a message is refused for a reason that nobody knows: %q", e.Text)
 }

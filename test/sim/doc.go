@@ -48,6 +48,10 @@
 //
 // # What is checked
 //
+// The invariants have names: the list is invariants.go, and a failure begins with the name of the invariant that it breaks.
+// approval-once, for example, says that an approval starts at most one call. TestInvariants fails if no judge holds an
+// invariant of the list, or if a failure names none.
+//
 // The judge is independent. shadow.go reads every log the moment it grows, with
 // a LogReader that never acts; each shell must have the shadow's state at the same
 // entry, each outbox message in a log must be what its sender's log says, must be

@@ -20,8 +20,9 @@ type environment struct {
 	reach       reachCounts
 }
 
-func (e *environment) fail(format string, args ...any) {
-	panic(violation{fmt.Sprintf(format, args...)})
+// fail ends the simulation: what has happened breaks an invariant.
+func (e *environment) fail(of invariant, format string, args ...any) {
+	panic(violation{string(of) + ": " + fmt.Sprintf(format, args...)})
 }
 
 func (e *environment) traceLine(format string, args ...any) {

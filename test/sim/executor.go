@@ -29,15 +29,15 @@ func (ex *executor) runHooks(sh *shell, e agent.RunHooks) {
 	a := sh.actor
 	ex.traceLine("hooks of %s at %s: %s", a.id, e.Point, e.ID)
 	if e.ID == "" || len(e.Hooks) == 0 {
-		ex.fail("%s runs no hooks at %s, as %q", a.id, e.Point, e.ID)
+		ex.fail(hooksDecide, "%s runs no hooks at %s, as %q", a.id, e.Point, e.ID)
 	}
 	key := gateKey{sh.start, e.ID}
 	if ex.effects.gates[key]++; ex.effects.gates[key] > 1 && !a.damaged {
-		ex.fail("%s asks the hooks of %s twice in activation %s", a.id, e.ID, sh.start)
+		ex.fail(hooksDecide, "%s asks the hooks of %s twice in activation %s", a.id, e.ID, sh.start)
 	}
 	for _, h := range e.Hooks {
 		if h.Point != e.Point {
-			ex.fail("%s runs the hook %s of %s at %s", a.id, h.Name, h.Point, e.Point)
+			ex.fail(hooksDecide, "%s runs the hook %s of %s at %s", a.id, h.Name, h.Point, e.Point)
 		}
 	}
 	ex.jobs = append(ex.jobs, &job{shell: sh, key: activation.HookKey(e.ID), hooks: &e})
@@ -115,12 +115,12 @@ func (ex *executor) sendRequest(sh *shell, e agent.CallModel) {
 	ex.traceLine("model call %s reservation %d, %d messages", a.id, e.Reservation, len(e.Request.Messages))
 	key := reservationKey{a.id, e.Reservation}
 	if ex.budget.called[key]++; ex.budget.called[key] > 1 && !a.damaged {
-		ex.fail("%s: reservation %d is used by two model calls", a.id, e.Reservation)
+		ex.fail(reservedFirst, "%s: reservation %d is used by two model calls", a.id, e.Reservation)
 	}
 	if !a.damaged {
 		ex.budget.checkReservation(sh, key, e)
 		if err := wellFormed(e.Request.Messages); err != nil {
-			ex.fail("%s: a provider refuses the request under reservation %d: %v", a.id, e.Reservation, err)
+			ex.fail(transcriptGrows, "%s: a provider refuses the request under reservation %d: %v", a.id, e.Reservation, err)
 		}
 	}
 	ex.jobs = append(ex.jobs, &job{shell: sh, key: activation.ModelKey(e.Reservation), reservation: e.Reservation, request: e.Request, model: e.Model})
@@ -133,26 +133,26 @@ func (ex *executor) callTool(sh *shell, e agent.CallTool) {
 	ex.effects.checkMayBegin(sh, "CallTool "+e.Call)
 	i := slices.IndexFunc(tools, func(t model.ToolSpec) bool { return t.Name == e.Name })
 	if i < 0 || e.Name == "delegate" || e.Name == handoffTool || e.Name == sendTool || e.Name == "ask_human" || e.Name == declareTool || e.Name == journalTool && ex.opened.LoopOptions.Journal {
-		ex.fail("%s: the unknown tool %q runs", a.id, e.Name)
+		ex.fail(callsAreValid, "%s: the unknown tool %q runs", a.id, e.Name)
 	}
 	var args map[string]any
 	err := json.Unmarshal([]byte(e.Args), &args)
 	if _, x := args["x"]; err != nil || !x && strings.Contains(tools[i].Schema, "required") || strings.Contains(e.Args, cutMark) {
-		ex.fail("%s: %s runs with arguments %q", a.id, e.Name, e.Args)
+		ex.fail(callsAreValid, "%s: %s runs with arguments %q", a.id, e.Name, e.Args)
 	}
 	key := callKey{a.id, e.Call, e.Attempt}
 	if ex.effects.begun[key]++; ex.effects.begun[key] > 1 && !a.damaged {
-		ex.fail("%s: call %s attempt %d (%s) is begun twice", a.id, e.Call, e.Attempt, e.Name)
+		ex.fail(callsBeginOnce, "%s: call %s attempt %d (%s) is begun twice", a.id, e.Call, e.Attempt, e.Name)
 	}
 	class := tools[i].Class
 	if (class == model.Effect || class == model.Irreversible) && e.Attempt > 1 && !a.damaged && !ex.effects.approved[key] {
-		ex.fail("%s: call %s (%s) is begun again, attempt %d, and nobody said so", a.id, e.Call, e.Name, e.Attempt)
+		ex.fail(callsBeginOnce, "%s: call %s (%s) is begun again, attempt %d, and nobody said so", a.id, e.Call, e.Name, e.Attempt)
 	}
 	if ex.effects.originals[callKey{a.id, e.Call, e.Attempt - 1}] && !ex.effects.approved[key] {
-		ex.fail("%s: call %s (%s) is begun again, attempt %d, which the original of the fork had begun, and nobody said so", a.id, e.Call, e.Name, e.Attempt)
+		ex.fail(forksRepeatNothing, "%s: call %s (%s) is begun again, attempt %d, which the original of the fork had begun, and nobody said so", a.id, e.Call, e.Name, e.Attempt)
 	}
 	if class != model.Read && !a.damaged && !ex.effects.started[key] {
-		ex.fail("%s: call %s attempt %d (%s) begins without its Started in the log", a.id, e.Call, e.Attempt, e.Name)
+		ex.fail(callsBeginOnce, "%s: call %s attempt %d (%s) begins without its Started in the log", a.id, e.Call, e.Attempt, e.Name)
 	}
 	a.shadow.judge.checkLogVerified(sh, e.Call, class)
 	ex.jobs = append(ex.jobs, &job{shell: sh, key: e.Call, call: e.Call, attempt: e.Attempt, name: e.Name})

@@ -85,7 +85,7 @@ func (f *forker) copyCut() bool {
 	}
 	cut, err := runfile.CutFork(entries, string(point.id), strconv.Itoa(turn))
 	if err != nil {
-		f.fail("%s:%d is a complete turn and has no cut: %v", point.id, turn, err)
+		f.fail(forksRepeatNothing, "%s:%d is a complete turn and has no cut: %v", point.id, turn, err)
 	}
 	for _, m := range cut {
 		f.kept[m.To]++
@@ -144,7 +144,7 @@ func (f *forker) copyEntry(point *actor, turn int, m mailbox.Message, i int) {
 		}
 	}
 	if was := f.original.population.byAddr[m.To].shadow.states; !f.marked && a.shadow.states[i] != was[i] {
-		f.fail("the fork knows another state of %s after entry %d than the original did", a.id, i+1)
+		f.fail(forksRepeatNothing, "the fork knows another state of %s after entry %d than the original did", a.id, i+1)
 	}
 	f.point = f.population.byAddr[point.addr]
 }

@@ -42,7 +42,7 @@ type agentJudge struct {
 func newAgentJudge(p *population, a *actor) *agentJudge {
 	s := &watchedAgent{environment: p.environment, population: p, judges: p.judges, actor: a}
 	breakers, prompts, handoffs := &breakerJudge{watchedAgent: s, fails: map[string]int{}}, &promptJudge{watchedAgent: s}, &handoffJudge{watchedAgent: s}
-	permits := &permissionJudge{watchedAgent: s, asked: map[string]askedCall{}, approved: map[string]string{}, people: map[string]map[string]bool{}}
+	permits := &permissionJudge{watchedAgent: s, asked: map[string]askedCall{}, people: map[string]map[string]bool{}}
 	permits.taint = &taintJudge{watchedAgent: s, answers: map[string]bool{}}
 	calls := newCallJudge(s, breakers, permits)
 	return &agentJudge{
@@ -70,15 +70,15 @@ func (j *agentJudge) checkFinal() {
 		return
 	}
 	if err := strictHistory(st.History); err != nil {
-		j.fail("the record of %s is not well formed: %v", a.id, err)
+		j.fail(transcriptGrows, "the record of %s is not well formed: %v", a.id, err)
 	}
 	spent := j.population.super.shadow.super.State.Pool.Account(string(a.id)).Spent.Tokens
 	if bill := j.judges.budget.bills[a.id]; bill > spent && !j.population.super.damaged {
-		j.fail("%s: the provider counted %d tokens, the pool %d", a.id, bill, spent)
+		j.fail(billsAreCharged, "%s: the provider counted %d tokens, the pool %d", a.id, bill, spent)
 	}
 	for _, t := range a.shadow.emitted {
 		if !t.landed && !j.population.isDamaged(t.to) {
-			j.fail("%s(%d,%d) of %s to %s is lost", t.kind, t.n, t.i, a.id, t.to)
+			j.fail(messagesAreAsLogged, "%s(%d,%d) of %s to %s is lost", t.kind, t.n, t.i, a.id, t.to)
 		}
 	}
 }
@@ -92,14 +92,14 @@ func (j *agentJudge) checkLogVerified(sh *shell, call string, class model.Class)
 	recorded := class == model.Effect || class == model.Irreversible
 	current := st.Activation == sh.start // the log has no later claim that it has not read
 	if recorded && current && st.LogVerification.Answered != st.Activation {
-		j.fail("%s: call %s begins in activation %q, and the supervisor compared the log for %q", a.id, call, st.Activation, st.LogVerification.Answered)
+		j.fail(logVerifiedFirst, "%s: call %s begins in activation %q, and the supervisor compared the log for %q", a.id, call, st.Activation, st.LogVerification.Answered)
 	}
 	if class == model.Read || !a.damaged || j.population.super.damaged || w.rotten {
 		return
 	}
 	j.reach.hit(placeVerifiedAfterCut)
 	if w.tooShort() || st.Reservation < w.granted {
-		j.fail("%s: call %s begins, and the log lost its tail (cut to %d, heard of %d; %d reservations, granted %d)",
+		j.fail(logVerifiedFirst, "%s: call %s begins, and the log lost its tail (cut to %d, heard of %d; %d reservations, granted %d)",
 			a.id, call, w.cut, w.heard, st.Reservation, w.granted)
 	}
 }
@@ -114,11 +114,11 @@ func (j *agentJudge) checkLogQuestion(before agent.State, out activation.Stepped
 		}
 		var v agent.VerifyLog
 		if err := mailbox.Unmarshal(letter.Body, &v); err != nil {
-			j.fail("%s: a question to the supervisor does not decode: %v", a.id, err)
+			j.fail(factsAreReadable, "%s: a question to the supervisor does not decode: %v", a.id, err)
 			return
 		}
 		if v.Activation == asked {
-			j.fail("%s asks twice in activation %s whether its log is whole", a.id, v.Activation)
+			j.fail(logVerifiedFirst, "%s asks twice in activation %s whether its log is whole", a.id, v.Activation)
 		}
 		asked = v.Activation
 	}
@@ -130,7 +130,7 @@ func (j *agentJudge) checkDamagedEnd() {
 	w := &a.shadow
 	known := w.rotten || w.tooShort()
 	if known && !w.alarmed && !w.done {
-		j.fail("the log of %s was spoiled (rotten %v, cut to %d, heard of %d) and nobody noticed", a.id, w.rotten, w.cut, w.heard)
+		j.fail(damageIsNoticed, "the log of %s was spoiled (rotten %v, cut to %d, heard of %d) and nobody noticed", a.id, w.rotten, w.cut, w.heard)
 	}
 	m, _ := j.population.super.shadow.super.State.Member(a.id)
 	st := j.actor.shadow.agent.State
@@ -141,7 +141,7 @@ func (j *agentJudge) checkDamagedEnd() {
 	denied := j.denied && st.Outcome.Reason == spec.ResumeUnsafe && st.Cancel != nil && st.Cancel.As == spec.ResumeUnsafe &&
 		super.damaged && w.alarmedAt > super.shadow.cut
 	if w.alarmed && !w.late && !halted && !canceled && !denied {
-		j.fail("the log of %s is known to be damaged, and it ends %s", a.id, st.Outcome.Reason)
+		j.fail(damageIsNoticed, "the log of %s is known to be damaged, and it ends %s", a.id, st.Outcome.Reason)
 	}
 }
 
@@ -196,7 +196,7 @@ func (j *agentJudge) checkStep(before agent.State, f activation.Fact, out activa
 		j.goals.checkEnd(after)
 	}
 	if after.Phase == agent.Done && before.Phase != agent.Done && len(after.Calls) > 0 && !a.damaged {
-		j.fail("%s is done with open calls", a.id)
+		j.fail(completedMeansDone, "%s is done with open calls", a.id)
 	}
 	j.judges.coverage.noteAgentStep(&before, after, f)
 }
@@ -207,14 +207,14 @@ func (j *agentJudge) checkEffect(before agent.State, after *agent.State, effect 
 	switch e := effect.(type) {
 	case agent.CallModel, agent.Begin, agent.CallTool:
 		if after.Cancel != nil || before.Phase == agent.Done {
-			j.fail("%s: %T after the cancel", a.id, effect)
+			j.fail(nothingAfterCancel, "%s: %T after the cancel", a.id, effect)
 		}
 		if call, ok := effect.(agent.CallTool); ok {
 			j.checkParallel(after, call)
 		}
 	case agent.Arm:
 		if e.Due <= 0 {
-			j.fail("%s: timer %s without a time", a.id, e.Timer)
+			j.fail(timersCount, "%s: timer %s without a time", a.id, e.Timer)
 		}
 	}
 }
@@ -232,10 +232,10 @@ func (j *agentJudge) checkParallel(after *agent.State, e agent.CallTool) {
 		}
 	}
 	if alone && running > 1 {
-		j.fail("%s: %s begins beside other calls", a.id, e.Name)
+		j.fail(sideEffectsRunAlone, "%s: %s begins beside other calls", a.id, e.Name)
 	}
 	if running > after.Task.Limits.Parallel {
-		j.fail("%s: %d tools at once", a.id, running)
+		j.fail(sideEffectsRunAlone, "%s: %d tools at once", a.id, running)
 	}
 }
 
@@ -254,7 +254,7 @@ func (j *agentJudge) checkLoop(before, after *agent.State, f activation.Fact, ou
 	j.checkLimits(before, after, f)
 	j.pauses.checkRefusals(before, after, f)
 	if f.Kind == "resumed" && isPaused(after) && !slices.ContainsFunc(out.Effects, func(e any) bool { _, ok := e.(agent.AwaitThrottle); return ok }) {
-		j.fail("%s has waited at the gate of its model, and its next activation does not", j.actor.id)
+		j.fail(throttlesAreObeyed, "%s has waited at the gate of its model, and its next activation does not", j.actor.id)
 	}
 	j.permits.noteFact(before, after, f)
 	j.models.noteFact(before, f)
@@ -283,7 +283,7 @@ func (j *agentJudge) checkLoop(before, after *agent.State, f activation.Fact, ou
 		case "delegate":
 			var d agent.Delegate
 			if err := mailbox.Unmarshal(t.Body, &d); err != nil {
-				j.fail("delegate: %v", err)
+				j.fail(factsAreReadable, "delegate: %v", err)
 			}
 			j.calls.checkBegin(after, d.Call)
 		case "propose_stop":
@@ -298,7 +298,7 @@ func (j *agentJudge) checkTranscript(before, after *agent.State) {
 	a := j.actor
 	old, now := before.History, after.History
 	if len(now) < len(old) {
-		j.fail("%s: the transcript shrinks from %d to %d messages", a.id, len(old), len(now))
+		j.fail(transcriptGrows, "%s: the transcript shrinks from %d to %d messages", a.id, len(old), len(now))
 	}
 	if len(old) == 0 || &old[0] == &now[0] {
 		return
@@ -306,11 +306,11 @@ func (j *agentJudge) checkTranscript(before, after *agent.State) {
 	for i := range old {
 		was, is := old[i], now[i]
 		if was.Tombstone && !is.Tombstone {
-			j.fail("%s: message %d is no tombstone any more", a.id, i)
+			j.fail(transcriptGrows, "%s: message %d is no tombstone any more", a.id, i)
 		}
 		was.Tombstone, was.Interrupted = is.Tombstone, is.Interrupted
 		if string(canonMessage(nil, &was)) != string(canonMessage(nil, &is)) {
-			j.fail("%s: message %d of the transcript changes", a.id, i)
+			j.fail(transcriptGrows, "%s: message %d of the transcript changes", a.id, i)
 		}
 	}
 }
@@ -323,23 +323,23 @@ func (j *agentJudge) checkLimits(before, after *agent.State, f activation.Fact) 
 	}
 	switch {
 	case after.Turn > l.Turns:
-		j.fail("%s: %d turns, %d are allowed", a.id, after.Turn, l.Turns)
+		j.fail(loopLimitsHold, "%s: %d turns, %d are allowed", a.id, after.Turn, l.Turns)
 	case after.Cuts > l.Cuts && after.Phase != agent.Done:
-		j.fail("%s goes on after %d cut replies in a row", a.id, after.Cuts)
+		j.fail(loopLimitsHold, "%s goes on after %d cut replies in a row", a.id, after.Cuts)
 	case after.Useless >= l.Malformed && after.Phase != agent.Done:
-		j.fail("%s goes on after %d useless replies in a row", a.id, after.Useless)
+		j.fail(loopLimitsHold, "%s goes on after %d useless replies in a row", a.id, after.Useless)
 	case after.Retries > l.Retries:
-		j.fail("%s: %d retries of a model call, %d are allowed", a.id, after.Retries, l.Retries)
+		j.fail(loopLimitsHold, "%s: %d retries of a model call, %d are allowed", a.id, after.Retries, l.Retries)
 	case after.Route < before.Route && after.Task.Model.Name == before.Task.Model.Name || after.Route > spec.FallbacksMax:
-		j.fail("%s goes from fallback %d to %d", a.id, before.Route, after.Route)
+		j.fail(loopLimitsHold, "%s goes from fallback %d to %d", a.id, before.Route, after.Route)
 	}
 	for _, c := range after.Calls {
 		if c.Tries > min(triesMax, after.Task.LoopOptions.ToolRetries) {
-			j.fail("%s: call %s failed in passing %d times, and is run again", a.id, c.ID, c.Tries)
+			j.fail(loopLimitsHold, "%s: call %s failed in passing %d times, and is run again", a.id, c.ID, c.Tries)
 		}
 		// Beyond the retries, only a crash or a person lets a call begin again.
 		if most := 1 + c.Tries + 2*j.resumes; c.Attempt > most {
-			j.fail("%s: call %s has its %dth attempt after %d passing failures in %d activations", a.id, c.ID, c.Attempt, c.Tries, j.resumes+1)
+			j.fail(loopLimitsHold, "%s: call %s has its %dth attempt after %d passing failures in %d activations", a.id, c.ID, c.Attempt, c.Tries, j.resumes+1)
 		}
 	}
 	if f.Kind == "resumed" {
@@ -368,7 +368,7 @@ func (j *agentJudge) noteFact(before, after *agent.State, f activation.Fact) {
 		e := decodeFact[agent.Failed](j.population, f)
 		if before.Phase == agent.Thinking && e.Reservation == before.Reservation && before.Purpose == agent.ForTurn && e.Class == model.TooLong {
 			if j.prompts.tooLong++; j.prompts.tooLong > tooLongMax {
-				j.fail("%s: %d prompts are too long, and it tries again and again", j.actor.id, j.prompts.tooLong)
+				j.fail(loopLimitsHold, "%s: %d prompts are too long, and it tries again and again", j.actor.id, j.prompts.tooLong)
 			}
 		}
 	case "replied":

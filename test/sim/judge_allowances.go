@@ -28,11 +28,11 @@ func (j *budgetJudge) noteAllowance(after *supervisor.State, key reservationKey,
 	account := after.Pool.Account(string(key.who))
 	switch {
 	case account.AheadOf != key.reservation || account.Ahead != a.Room || account.Kept != a.Kept:
-		j.fail("%s gets the allowance %+v with reservation %d, and %+v of %d is held, %+v kept", key.who, *a, key.reservation, account.Ahead, account.AheadOf, account.Kept)
+		j.fail(allowancesAreCovered, "%s gets the allowance %+v with reservation %d, and %+v of %d is held, %+v kept", key.who, *a, key.reservation, account.Ahead, account.AheadOf, account.Kept)
 	case after.Waiting() > 0:
-		j.fail("%s gets an allowance while %d wait for budget", key.who, after.Waiting())
+		j.fail(allowancesAreCovered, "%s gets an allowance while %d wait for budget", key.who, after.Waiting())
 	case g.Closing || after.Frozen || hasTurnRule(after) || !after.Pool.Overrun.Zero():
-		j.fail("%s gets an allowance (closing %v, frozen %v, a rule for turns %v, overrun %+v)", key.who, g.Closing, after.Frozen, hasTurnRule(after), after.Pool.Overrun)
+		j.fail(allowancesAreCovered, "%s gets an allowance (closing %v, frozen %v, a rule for turns %v, overrun %+v)", key.who, g.Closing, after.Frozen, hasTurnRule(after), after.Pool.Overrun)
 	}
 	j.allowances[key.who] = append(j.allowances[key.who], &allowanceRecord{key.reservation, a.Room, map[int]budget.Amount{}})
 	j.reach.hit(placeAllowanceGranted)
@@ -55,11 +55,11 @@ func (j *budgetJudge) allowanceOf(key reservationKey) *allowanceRecord {
 func (j *budgetJudge) checkAhead(sh *shell, key reservationKey, most budget.Amount) {
 	a := j.allowanceOf(key)
 	if a == nil {
-		j.fail("%s: a model call under reservation %d, which nobody granted", key.who, key.reservation)
+		j.fail(allowancesAreCovered, "%s: a model call under reservation %d, which nobody granted", key.who, key.reservation)
 		return
 	}
 	if n := key.reservation - a.grant; n > agent.GrantsAheadMax {
-		j.fail("%s: attempt %d under the allowance of reservation %d", key.who, n, a.grant)
+		j.fail(allowancesAreCovered, "%s: attempt %d under the allowance of reservation %d", key.who, n, a.grant)
 	}
 	left := a.room
 	for reservation, cost := range a.cost {
@@ -68,7 +68,7 @@ func (j *budgetJudge) checkAhead(sh *shell, key reservationKey, most budget.Amou
 		}
 	}
 	if over := most.Over(left); over.Tokens > 0 || over.Nano > 0 {
-		j.fail("%s: reservation %d may cost %+v, and %+v is left of the allowance", key.who, key.reservation, most, left)
+		j.fail(allowancesAreCovered, "%s: reservation %d may cost %+v, and %+v is left of the allowance", key.who, key.reservation, most, left)
 	}
 	a.cost[key.reservation] = most
 	j.reach.hit(placeAttemptAhead)
@@ -81,7 +81,7 @@ func (j *budgetJudge) checkAhead(sh *shell, key reservationKey, most budget.Amou
 		held = account.Held
 	}
 	if over := most.Over(held); over.Tokens > 0 || over.Nano > 0 {
-		j.fail("%s: reservation %d may cost %+v, and the pool holds %+v", key.who, key.reservation, most, held)
+		j.fail(allowancesAreCovered, "%s: reservation %d may cost %+v, and the pool holds %+v", key.who, key.reservation, most, held)
 	}
 }
 
@@ -102,11 +102,11 @@ func (j *budgetJudge) noteReturn(before, after *supervisor.State, from spec.ID, 
 		j.reach.hit(placeAttemptKept)
 	}
 	if e.Open && e.Taken.Zero() {
-		j.fail("%s returns its allowance, and nothing for reservation %d, which is open", from, e.Reservation)
+		j.fail(allowancesAreCovered, "%s returns its allowance, and nothing for reservation %d, which is open", from, e.Reservation)
 	}
 	kept := after.Pool.Account(string(from)).Kept
 	if before.Pool.Account(string(from)).AheadOf == e.Grant && e.Keep.Tokens > kept.Tokens && after.Cancel == nil && !j.population.anyDamaged() {
-		j.fail("%s returns its allowance and needs %+v for its closing turn, and %+v are kept", from, e.Keep, kept)
+		j.fail(allowancesAreCovered, "%s returns its allowance and needs %+v for its closing turn, and %+v are kept", from, e.Keep, kept)
 	}
 }
 
@@ -114,7 +114,7 @@ func (j *budgetJudge) noteReturn(before, after *supervisor.State, from spec.ID, 
 // allowance is charged.
 func (j *budgetJudge) checkFinish(before, after *supervisor.State, from spec.ID) {
 	if was, is := before.Pool.Unknown, after.Pool.Unknown; was != is && !j.population.anyDamaged() {
-		j.fail("%s ends, and %+v of what it held are spent without a reply", from, is.Minus(was))
+		j.fail(poolAddsUp, "%s ends, and %+v of what it held are spent without a reply", from, is.Minus(was))
 	}
 }
 
@@ -139,7 +139,7 @@ func (j *budgetJudge) checkRecalls(after *supervisor.State, f activation.Fact) {
 	after.Members(func(m supervisor.Member) {
 		key := reservationKey{m.ID, p.Account(string(m.ID)).AheadOf}
 		if key.reservation != 0 && !j.recalled[key] {
-			j.fail("%s keeps the allowance of reservation %d (%d wait, frozen %v, overrun %+v, a rule for turns %v, of %+v all allowances hold %+v)", m.ID,
+			j.fail(allowancesAreCovered, "%s keeps the allowance of reservation %d (%d wait, frozen %v, overrun %+v, a rule for turns %v, of %+v all allowances hold %+v)", m.ID,
 				key.reservation, after.Waiting(), after.Frozen, p.Overrun, hasTurnRule(after), free, p.Ahead)
 		}
 	})
@@ -166,7 +166,7 @@ func hasTurnRule(s *supervisor.State) bool {
 func (j *budgetJudge) noteRecall(t activation.OutboxMessage) {
 	var f agent.AllowanceRecalled
 	if err := mailbox.Unmarshal(t.Body, &f); err != nil {
-		j.fail("allowance_recalled: %v", err)
+		j.fail(factsAreReadable, "allowance_recalled: %v", err)
 	}
 	j.recalled[reservationKey{spec.ID(t.To.Agent()), f.Grant}] = true
 	j.reach.hit(placeAllowanceRecalled)
@@ -177,6 +177,6 @@ func (j *agentJudge) checkRecalled(before *agent.State, f activation.Fact, out a
 	e := decodeFact[agent.AllowanceRecalled](j.population, f)
 	answered := slices.ContainsFunc(out.Messages, func(t activation.OutboxMessage) bool { return t.Kind == (agent.ReturnAllowance{}).Kind() })
 	if holds := before.Allowance.Grant != 0 && before.Allowance.Grant == e.Grant && before.Phase != agent.Done; holds != answered {
-		j.fail("%s holds the allowance of reservation %d, that of %d is recalled, answered: %v", j.actor.id, before.Allowance.Grant, e.Grant, answered)
+		j.fail(allowancesAreCovered, "%s holds the allowance of reservation %d, that of %d is recalled, answered: %v", j.actor.id, before.Allowance.Grant, e.Grant, answered)
 	}
 }

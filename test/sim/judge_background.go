@@ -43,12 +43,12 @@ func (j *backgroundJudge) checkBackground(before, after *agent.State, f activati
 			break // the run lost the record of this message and sends it again; no agent is waited for
 		}
 		if e.Call != "" && child != e.From {
-			j.fail("%s hears of %s by call %s, and had sent off %q", a.id, e.From, e.Call, child)
+			j.fail(backgroundIsHeard, "%s hears of %s by call %s, and had sent off %q", a.id, e.From, e.Call, child)
 		}
 		delete(j.away, e.Call)
 		j.mail = append(j.mail, e)
 		if isIdle(before) && isIdle(after) {
-			j.fail("%s was told something by %s, and sits idle", a.id, e.From)
+			j.fail(backgroundIsHeard, "%s was told something by %s, and sits idle", a.id, e.From)
 		}
 	}
 	j.checkDeclared(before, after, f)
@@ -57,10 +57,10 @@ func (j *backgroundJudge) checkBackground(before, after *agent.State, f activati
 	}
 	j.checkMail(before, after)
 	if slices.ContainsFunc(out.Messages, func(t activation.OutboxMessage) bool { return t.Kind == "propose_stop" }) && len(j.away) > 0 {
-		j.fail("%s proposes its end, and %d children of it work in the background", a.id, len(j.away))
+		j.fail(backgroundIsHeard, "%s proposes its end, and %d children of it work in the background", a.id, len(j.away))
 	}
 	if isIdle(after) && (len(j.away) == 0 || len(j.mail) > 0 || after.Cancel != nil || after.Soft) {
-		j.fail("%s sits idle: %s, %d away, %d unread", a.id, after.Phase, len(j.away), len(j.mail))
+		j.fail(backgroundIsHeard, "%s sits idle: %s, %d away, %d unread", a.id, after.Phase, len(j.away), len(j.mail))
 	}
 	if running && after.Phase == agent.Done {
 		j.checkLeftBehind(after)
@@ -82,22 +82,22 @@ func (j *backgroundJudge) checkMail(before, after *agent.State) {
 		}
 	}
 	if len(told) > len(j.mail) {
-		j.fail("%s reads %d messages of agents, %d were sent", a.id, len(told), len(j.mail))
+		j.fail(backgroundIsHeard, "%s reads %d messages of agents, %d were sent", a.id, len(told), len(j.mail))
 	}
 	for i, m := range told {
 		head, text, _ := strings.Cut(m.Text, "\n")
 		if !strings.Contains(head, string(j.mail[i].From)) || len(text) < len(j.mail[i].Text) {
-			j.fail("%s reads %q, and %s said %q", a.id, m.Text, j.mail[i].From, j.mail[i].Text)
+			j.fail(backgroundIsHeard, "%s reads %q, and %s said %q", a.id, m.Text, j.mail[i].From, j.mail[i].Text)
 		}
 		for line := range strings.Lines(text) {
 			if !strings.HasPrefix(line, "> ") {
-				j.fail("%s reads a line of %s as if it were not its word: %q", a.id, j.mail[i].From, line)
+				j.fail(backgroundIsHeard, "%s reads a line of %s as if it were not its word: %q", a.id, j.mail[i].From, line)
 			}
 		}
 	}
 	j.mail = j.mail[len(told):]
 	if len(j.mail) != len(after.Mail) {
-		j.fail("%s has %d messages to read, and keeps %d", a.id, len(j.mail), len(after.Mail))
+		j.fail(backgroundIsHeard, "%s has %d messages to read, and keeps %d", a.id, len(j.mail), len(after.Mail))
 	}
 }
 
@@ -110,12 +110,12 @@ func (j *backgroundJudge) checkLeftBehind(after *agent.State) {
 	a := j.actor
 	o := after.Outcome
 	if o.Reason == spec.Completed && len(j.away)+len(j.mail) > 0 {
-		j.fail("%s has completed, with %d children in the background and %d messages unread", a.id, len(j.away), len(j.mail))
+		j.fail(backgroundIsHeard, "%s has completed, with %d children in the background and %d messages unread", a.id, len(j.away), len(j.mail))
 	}
 	for _, child := range j.away {
 		j.reach.hit(placeTakenAlong)
 		if !strings.Contains(o.Detail, string(child)) {
-			j.fail("%s ends (%s) and does not say that it takes %s with it: %q", a.id, o.Reason, child, o.Detail)
+			j.fail(backgroundIsHeard, "%s ends (%s) and does not say that it takes %s with it: %q", a.id, o.Reason, child, o.Detail)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (j *backlogJudge) noteFact(before, after *supervisor.State, f activation.Fa
 	}
 	was, is := supervisor.BacklogOf(*before, 0), supervisor.BacklogOf(*after, 0)
 	if len(is) < len(was) || len(is) > len(was)+1 {
-		j.population.fail("the backlog has %d tasks, and had %d", len(is), len(was))
+		j.population.fail(backlogHasOneOwner, "the backlog has %d tasks, and had %d", len(is), len(was))
 	}
 	held := map[spec.ID]int{}
 	for i, t := range is {
@@ -70,7 +70,7 @@ func (j *backlogJudge) noteFact(before, after *supervisor.State, f activation.Fa
 	}
 	for id, n := range held {
 		if m, ok := after.Member(id); !ok || m.Done || m.HandedTo != "" || n > claimsMax {
-			j.population.fail("%s has %d tasks of the backlog; done: %v, handed to %q", id, n, m.Done, m.HandedTo)
+			j.population.fail(backlogHasOneOwner, "%s has %d tasks of the backlog; done: %v, handed to %q", id, n, m.Done, m.HandedTo)
 		}
 	}
 	j.noteEnds(was, is, before, after)
@@ -86,19 +86,19 @@ func (j *backlogJudge) checkTask(old, t event.BacklogTask, who spec.ID, call age
 	p := j.population
 	switch {
 	case old.Task == "" && (t.State != "open" || t.Agent != ""):
-		p.fail("%s is new and %s", t.Task, t.State)
+		p.fail(backlogHasOneOwner, "%s is new and %s", t.Task, t.State)
 	case old.Task == "":
 		p.reach.hit(placeBacklogPosted)
 	case t.Title != old.Title || t.PostedBy != old.PostedBy || t.By != old.By:
-		p.fail("%s is %q now, and was %q", t.Task, t.Title, old.Title)
+		p.fail(backlogHasOneOwner, "%s is %q now, and was %q", t.Task, t.Title, old.Title)
 	case old.State == "done" && (t.State != "done" || t.Agent != old.Agent || t.Result != old.Result):
-		p.fail("%s was done by %s, and is %s by %s", t.Task, old.Agent, t.State, t.Agent)
+		p.fail(backlogHasOneOwner, "%s was done by %s, and is %s by %s", t.Task, old.Agent, t.State, t.Agent)
 	case old.State == "dropped" && t.State != "dropped":
-		p.fail("%s was dropped, and is %s", t.Task, t.State)
+		p.fail(backlogHasOneOwner, "%s was dropped, and is %s", t.Task, t.State)
 	case t.State == "dropped" && old.State != "dropped":
 		p.reach.hit(placeBacklogDropped)
 	case t.State == "done" && old.State != "done" && (!isHeld(old) || old.Agent != who || call.Do != "done"):
-		p.fail("%s is done by %q (%s), and %q had it", t.Task, who, call.Do, old.Agent)
+		p.fail(backlogHasOneOwner, "%s is done by %q (%s), and %q had it", t.Task, who, call.Do, old.Agent)
 	case t.State == "done" && old.State != "done":
 		p.reach.hit(placeBacklogDone)
 	}
@@ -111,7 +111,7 @@ func (j *backlogJudge) checkClaim(after *supervisor.State, old, t event.BacklogT
 	}
 	p := j.population
 	if call.Do != "claim" {
-		p.fail("%s has %s, and nobody has claimed it", t.Agent, t.Task)
+		p.fail(backlogHasOneOwner, "%s has %s, and nobody has claimed it", t.Agent, t.Task)
 	}
 	if !isHeld(old) {
 		p.reach.hit(placeBacklogClaimed)
@@ -119,7 +119,7 @@ func (j *backlogJudge) checkClaim(after *supervisor.State, old, t event.BacklogT
 	}
 	end := max(j.heard[old.Agent], j.since) + cmp.Or(after.Run.Limits.LeaseMS, spec.LeaseDefaultMS)
 	if end > after.Now {
-		p.fail("%s gets %s of %s at %d, whose lease ends at %d", t.Agent, t.Task, old.Agent, after.Now, end)
+		p.fail(backlogHasOneOwner, "%s gets %s of %s at %d, whose lease ends at %d", t.Agent, t.Task, old.Agent, after.Now, end)
 	}
 	p.reach.hit(placeBacklogLeaseEnded)
 }
@@ -138,11 +138,11 @@ func (j *backlogJudge) checkAnswered(before, after *supervisor.State, who spec.I
 		}
 	}
 	if !m.Done && answers != 1 {
-		j.population.fail("%s asks for %s of the backlog and is answered %d times", who, call.Do, answers)
+		j.population.fail(backlogHasOneOwner, "%s asks for %s of the backlog and is answered %d times", who, call.Do, answers)
 	}
 	key := callKey{who, call.Call, 0}
 	if j.posts[key]++; j.posts[key] > 1 && !j.population.anyDamaged() {
-		j.population.fail("%s sends call %s of the backlog again", who, call.Call)
+		j.population.fail(backlogHasOneOwner, "%s sends call %s of the backlog again", who, call.Call)
 	}
 }
 
@@ -154,7 +154,7 @@ func (j *backlogJudge) checkGiven(after *supervisor.State, who spec.ID, answer a
 	}
 	for _, t := range supervisor.BacklogOf(*after, 0) {
 		if t.Task == task && !(isHeld(t) && t.Agent == who) {
-			j.population.fail("%s is given %s, which is %s by %q", who, task, t.State, t.Agent)
+			j.population.fail(backlogHasOneOwner, "%s is given %s, which is %s by %q", who, task, t.State, t.Agent)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func (j *backlogJudge) noteEnds(was, is []event.BacklogTask, before, after *supe
 		b, _ := before.Member(old.Agent)
 		if isHeld(old) && m.Done && !b.Done {
 			if t := is[i]; t.State != "open" || t.Agent != "" {
-				j.population.fail("%s has ended, and its task %s is %s by %q", m.ID, t.Task, t.State, t.Agent)
+				j.population.fail(backlogHasOneOwner, "%s has ended, and its task %s is %s by %q", m.ID, t.Task, t.State, t.Agent)
 			}
 			j.population.reach.hit(placeBacklogReleased)
 		}

@@ -26,7 +26,7 @@ func (j *breakerJudge) checkForced(before, after *agent.State) {
 	}
 	asks := slices.ContainsFunc(after.Calls, func(c agent.Call) bool { return c.Name == "ask_human" && c.Stage != agent.Ended })
 	if !asks && !isAtLimit(before, after) {
-		j.fail("%s was to ask a person, and is %s", a.id, after.Phase)
+		j.fail(breakersStop, "%s was to ask a person, and is %s", a.id, after.Phase)
 	}
 }
 
@@ -45,7 +45,7 @@ func (j *breakerJudge) checkForbidden(before, after *agent.State, calls []model.
 		j.forbidden = 0
 	}
 	if barred && j.forbidden >= limit && (after.Phase != agent.Done || after.Outcome.Reason != spec.Refused) && before.Useless+1 < before.Task.Limits.Malformed {
-		j.fail("%s has proposed forbidden tools in %d replies in a row, and is %s (%s)", j.actor.id, j.forbidden, after.Phase, after.Outcome.Reason)
+		j.fail(breakersStop, "%s has proposed forbidden tools in %d replies in a row, and is %s (%s)", j.actor.id, j.forbidden, after.Phase, after.Outcome.Reason)
 	}
 }
 
@@ -80,6 +80,6 @@ func (j *breakerJudge) checkFailing(before, after *agent.State, results []model.
 		}
 	}
 	if tripped != "" && j.fails[tripped] >= limit && !isAtLimit(before, after) && after.Phase != agent.Waiting && after.Phase != agent.Done {
-		j.fail("%s has failed %d times in a row on %q, and goes on", j.actor.id, j.fails[tripped], tripped)
+		j.fail(breakersStop, "%s has failed %d times in a row on %q, and goes on", j.actor.id, j.fails[tripped], tripped)
 	}
 }

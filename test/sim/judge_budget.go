@@ -45,28 +45,28 @@ func (j *budgetJudge) chargeUnread(r *job) {
 func (j *budgetJudge) checkGrant(before, after *supervisor.State, t activation.OutboxMessage) {
 	var g agent.Granted
 	if err := mailbox.Unmarshal(t.Body, &g); err != nil {
-		j.fail("granted: %v", err)
+		j.fail(factsAreReadable, "granted: %v", err)
 	}
 	id := t.To.Agent()
 	account := after.Pool.Account(id)
 	key := reservationKey{spec.ID(id), g.Reservation}
 	if account.Open != g.Reservation {
-		j.fail("%s is granted reservation %d, and %d is open", id, g.Reservation, account.Open)
+		j.fail(grantsAreDue, "%s is granted reservation %d, and %d is open", id, g.Reservation, account.Open)
 	}
 	if _, twice := j.grants[key]; twice && !j.population.super.damaged && !j.population.anyDamaged() {
-		j.fail("%s is granted reservation %d twice", id, g.Reservation)
+		j.fail(grantsAreDue, "%s is granted reservation %d twice", id, g.Reservation)
 	}
 	if after.Cancel != nil {
-		j.fail("%s is granted reservation %d after the cancel", id, g.Reservation)
+		j.fail(grantsAreDue, "%s is granted reservation %d after the cancel", id, g.Reservation)
 	}
 	if !g.Closing && before.Frozen && after.Frozen {
-		j.fail("%s is granted a turn of a frozen budget", id)
+		j.fail(grantsAreDue, "%s is granted a turn of a frozen budget", id)
 	}
 	if !g.Closing && !before.Pool.Overrun.Zero() {
-		j.fail("%s is granted a turn after an overrun", id)
+		j.fail(grantsAreDue, "%s is granted a turn after an overrun", id)
 	}
 	if !g.Closing && account.Kept.Tokens < account.Held.Tokens+closingOutput && !j.population.anyDamaged() {
-		j.fail("%s is granted a turn, and only %+v are kept for its closing turn", id, account.Kept)
+		j.fail(grantsAreDue, "%s is granted a turn, and only %+v are kept for its closing turn", id, account.Kept)
 	}
 	j.checkThaw(after, key.who)
 	j.grants[key] = account.Held
@@ -87,14 +87,14 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 	room := p.Limit.Room(used)
 	over := budget.Amount{Tokens: -room.Tokens, Nano: -room.Nano, Calls: -room.Calls}
 	if more := over.Over(j.overCommitted); !more.Zero() {
-		j.fail("%+v are committed beyond the limit %+v: spent %+v, held %+v", more, p.Limit, p.Spent, p.Held)
+		j.fail(spendingStaysWithinLimits, "%+v are committed beyond the limit %+v: spent %+v, held %+v", more, p.Limit, p.Spent, p.Held)
 	}
 	if j.overCommitted.Zero() && !p.Within() {
-		j.fail("the pool is not within its limit")
+		j.fail(spendingStaysWithinLimits, "the pool is not within its limit")
 	}
 	all := p.Limit.Room(used.Plus(p.Kept))
 	if more := (budget.Amount{Tokens: -all.Tokens, Nano: -all.Nano}).Over(j.overWithClosing); more.Tokens > 0 || more.Nano > 0 {
-		j.fail("%+v are kept for closing turns beyond the limit %+v: spent %+v, held %+v, kept %+v", more, p.Limit, p.Spent, p.Held, p.Kept)
+		j.fail(spendingStaysWithinLimits, "%+v are kept for closing turns beyond the limit %+v: spent %+v, held %+v, kept %+v", more, p.Limit, p.Spent, p.Held, p.Kept)
 	}
 	held, kept, spent, ahead, carved := j.others.Held, j.others.Kept, j.others.Spent, j.others.Ahead, j.others.Carved
 	live, parked := 0, 0
@@ -109,13 +109,13 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 			below[a.Sharer] = below[a.Sharer].Plus(a.Spent).Plus(a.InUse()).Plus(a.Kept).Plus(a.Below).Plus(rest)
 		}
 		if m.Parent != "" && !m.Done && a.Share.Zero() && hasShare(after, m.Name) && !j.population.anyDamaged() {
-			j.fail("nothing is carved for %s", m.ID)
+			j.fail(poolAddsUp, "nothing is carved for %s", m.ID)
 		}
 		if m.Done && !rest.Zero() {
-			j.fail("%s has ended, and %+v of its share are held", m.ID, rest)
+			j.fail(poolAddsUp, "%s has ended, and %+v of its share are held", m.ID, rest)
 		}
 		if m.Done && (!a.InUse().Zero() || !a.Kept.Zero()) {
-			j.fail("%s has ended and holds %+v, keeps %+v", m.ID, a.InUse(), a.Kept)
+			j.fail(poolAddsUp, "%s has ended and holds %+v, keeps %+v", m.ID, a.InUse(), a.Kept)
 		}
 		if !m.Done {
 			live++
@@ -125,22 +125,22 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 		}
 	})
 	if held != p.Held || kept != p.Kept || spent != p.Spent {
-		j.fail("the accounts hold %+v keep %+v spent %+v, the pool %+v %+v %+v", held, kept, spent, p.Held, p.Kept, p.Spent)
+		j.fail(poolAddsUp, "the accounts hold %+v keep %+v spent %+v, the pool %+v %+v %+v", held, kept, spent, p.Held, p.Kept, p.Spent)
 	}
 	if carved != p.Carved {
-		j.fail("%+v are left of the shares, the pool holds %+v", carved, p.Carved)
+		j.fail(poolAddsUp, "%+v are left of the shares, the pool holds %+v", carved, p.Carved)
 	}
 	for who, taken := range below {
 		if got := p.Account(who).Below; got != taken {
-			j.fail("agents below %s have taken %+v, its account says %+v", who, taken, got)
+			j.fail(poolAddsUp, "agents below %s have taken %+v, its account says %+v", who, taken, got)
 		}
 	}
 	j.checkShares(p, used)
 	if ahead != p.Ahead {
-		j.fail("the accounts hold %+v for further attempts, the pool %+v", ahead, p.Ahead)
+		j.fail(poolAddsUp, "the accounts hold %+v for further attempts, the pool %+v", ahead, p.Ahead)
 	}
 	if live != after.Live || parked != after.Parked {
-		j.fail("%d live and %d parked, counted %d and %d", live, parked, after.Live, after.Parked)
+		j.fail(poolAddsUp, "%d live and %d parked, counted %d and %d", live, parked, after.Live, after.Parked)
 	}
 	j.checkForward(before, p, f)
 }
@@ -150,7 +150,7 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 func (j *budgetJudge) checkForward(before *supervisor.State, p budget.Pool, f activation.Fact) {
 	back := before.Pool.Spent.Tokens > p.Spent.Tokens && !(f.Kind == j.others.Kind() && j.population.super.damaged)
 	if back || p.Held.Tokens < 0 || p.Kept.Tokens < 0 {
-		j.fail("the pool goes back: %+v", p)
+		j.fail(poolAddsUp, "the pool goes back: %+v", p)
 	}
 }
 
@@ -178,7 +178,7 @@ func (j *budgetJudge) checkShares(p budget.Pool, used budget.Amount) {
 		return
 	}
 	if room := p.Limit.Room(used.Plus(p.Kept).Plus(p.Carved)); room.Tokens < 0 || room.Nano < 0 {
-		j.fail("the limit %+v does not cover what is carved, %+v: room %+v", p.Limit, p.Carved, room)
+		j.fail(spendingStaysWithinLimits, "the limit %+v does not cover what is carved, %+v: room %+v", p.Limit, p.Carved, room)
 	}
 }
 
@@ -187,7 +187,7 @@ func (j *budgetJudge) checkOrder(t activation.OutboxMessage) {
 	id := spec.ID(t.To.Agent())
 	switch i := slices.Index(j.queue, id); {
 	case i > 0 && !j.population.anyDamaged(): // rot in the log changes the order of arrival
-		j.fail("%s is answered before %s, which waits longer", id, j.queue[0])
+		j.fail(budgetInOrder, "%s is answered before %s, which waits longer", id, j.queue[0])
 	case i == 0:
 		j.queue = j.queue[1:]
 	}
@@ -225,7 +225,7 @@ func (j *budgetJudge) noteRequest(before, after *supervisor.State, f activation.
 // checkQueue checks the judge's own list of those who wait.
 func (j *budgetJudge) checkQueue(after *supervisor.State) {
 	if len(j.queue) != after.Waiting() && !j.population.anyDamaged() {
-		j.fail("%d wait for money, and %v should", after.Waiting(), j.queue)
+		j.fail(budgetInOrder, "%d wait for money, and %v should", after.Waiting(), j.queue)
 	}
 }
 
@@ -234,7 +234,7 @@ func (j *budgetJudge) checkReservation(sh *shell, key reservationKey, e agent.Ca
 	grant, granted := j.grants[key]
 	m, ok := j.allModels()[e.Model]
 	if !ok {
-		j.fail("%s calls %q, which is no model of the run", key.who, e.Model)
+		j.fail(modelAsSet, "%s calls %q, which is no model of the run", key.who, e.Model)
 	}
 	most := maximumBill(m.Price, promptTokens(e.Request), e.Request.MaxOutput)
 	if !granted {
@@ -242,11 +242,11 @@ func (j *budgetJudge) checkReservation(sh *shell, key reservationKey, e agent.Ca
 		return
 	}
 	if over := most.Over(grant); over.Tokens > 0 || over.Nano > 0 {
-		j.fail("%s: reservation %d holds %+v, the call may cost %+v", key.who, key.reservation, grant, most)
+		j.fail(reservedFirst, "%s: reservation %d holds %+v, the call may cost %+v", key.who, key.reservation, grant, most)
 	}
 	account := j.population.super.shadow.super.State.Pool.Account(string(key.who))
 	current := sh.actor.shadow.agent.State.Activation == sh.start
 	if current && account.Open != key.reservation && !j.population.super.damaged {
-		j.fail("%s: a model call under reservation %d, but %d is open", key.who, key.reservation, account.Open)
+		j.fail(reservedFirst, "%s: a model call under reservation %d, but %d is open", key.who, key.reservation, account.Open)
 	}
 }

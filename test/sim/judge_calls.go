@@ -41,10 +41,10 @@ func (j *callJudge) noteEffect(after *agent.State, effect any) {
 		}
 		want := j.hooksOf(after, e.Point, e.Input.Tool)
 		if hooks := withoutQuery(e.Hooks); !repeats && !slices.Equal(want, hooks) && !slices.Equal(j.withoutRewriter(e, want), hooks) {
-			j.fail("%s runs %d hooks at %s, and %d stand there: %v, want %v", j.actor.id, len(e.Hooks), e.Point, len(want), e.Hooks, want)
+			j.fail(hooksDecide, "%s runs %d hooks at %s, and %d stand there: %v, want %v", j.actor.id, len(e.Hooks), e.Point, len(want), e.Hooks, want)
 		}
 		if after.Cancel != nil && e.Point != spec.HookStopFailure {
-			j.fail("%s runs hooks at %s after the cancel", j.actor.id, e.Point)
+			j.fail(hooksDecide, "%s runs hooks at %s after the cancel", j.actor.id, e.Point)
 		}
 	case agent.AbortHooks:
 		delete(j.open, e.ID)
@@ -54,7 +54,7 @@ func (j *callJudge) noteEffect(after *agent.State, effect any) {
 		}
 	case agent.CallModel:
 		for id, g := range j.open {
-			j.fail("%s calls its model while %s is open at %s", j.actor.id, id, g.Point)
+			j.fail(hooksDecide, "%s calls its model while %s is open at %s", j.actor.id, id, g.Point)
 		}
 	}
 }
@@ -64,30 +64,30 @@ func (j *callJudge) checkBegin(after *agent.State, id string) {
 	a := j.actor
 	i := slices.IndexFunc(after.Calls, func(c agent.Call) bool { return c.ID == id })
 	if i < 0 {
-		j.fail("%s begins %s, which nobody asked for", a.id, id)
+		j.fail(callsAreValid, "%s begins %s, which nobody asked for", a.id, id)
 	}
 	c := after.Calls[i]
+	j.permits.checkBegin(after, c)
 	for gate, g := range j.open {
 		if g.Input.Call == id || g.Point != spec.HookPreTool && g.Point != spec.HookToolError && g.Point != spec.HookToolResult {
-			j.fail("%s begins %s (%s) while %s is open", a.id, id, c.Name, gate)
+			j.fail(hooksDecide, "%s begins %s (%s) while %s is open", a.id, id, c.Name, gate)
 		}
 	}
-	j.permits.checkBegin(after, c)
 	switch {
 	case j.denied[id] != "":
-		j.fail("%s begins %s (%s), and its hooks said %q", a.id, id, c.Name, j.denied[id])
+		j.fail(hooksDecide, "%s begins %s (%s), and its hooks said %q", a.id, id, c.Name, j.denied[id])
 	case !j.passed[id] && len(j.hooksOf(after, spec.HookPreTool, c.Name)) > 0:
-		j.fail("%s begins %s (%s) past its hooks", a.id, id, c.Name)
+		j.fail(hooksDecide, "%s begins %s (%s) past its hooks", a.id, id, c.Name)
 	case j.passed[id] && j.judged[id] != c.Args:
-		j.fail("%s begins %s (%s) with %s, and its hooks judged %s", a.id, id, c.Name, c.Args, j.judged[id])
+		j.fail(hooksDecide, "%s begins %s (%s) with %s, and its hooks judged %s", a.id, id, c.Name, c.Args, j.judged[id])
 	case !isOffered(after, c.Name):
-		j.fail("%s begins %s (%s), which it may not use", a.id, id, c.Name)
+		j.fail(callsAreValid, "%s begins %s (%s), which it may not use", a.id, id, c.Name)
 	case after.ClosingReason != "":
-		j.fail("%s begins %s (%s) in its closing turn", a.id, id, c.Name)
+		j.fail(nothingAfterCancel, "%s begins %s (%s) in its closing turn", a.id, id, c.Name)
 	case c.Name == j.breakers.halted:
-		j.fail("%s begins %s (%s), whose calls of this turn were not to run", a.id, id, c.Name)
+		j.fail(breakersStop, "%s begins %s (%s), whose calls of this turn were not to run", a.id, id, c.Name)
 	case after.Now < j.due[id]:
-		j.fail("%s begins %s (%s) again %d ms too early", a.id, id, c.Name, j.due[id]-after.Now)
+		j.fail(timersCount, "%s begins %s (%s) again %d ms too early", a.id, id, c.Name, j.due[id]-after.Now)
 	}
 }
 
@@ -99,29 +99,29 @@ func (j *callJudge) checkDecision(after *agent.State, gate agent.RunHooks, d spe
 		i := slices.IndexFunc(after.Calls, func(c agent.Call) bool { return c.ID == gate.Input.Call })
 		if d == spec.HookPass && i >= 0 && after.Calls[i].Stage == agent.Ended && after.Calls[i].Attempt == 0 && after.Cancel == nil &&
 			j.permits.decide(gate.Input.Tool, classOf(after, gate.Input.Tool)) != spec.HookDeny {
-			j.fail("%s: the hooks let %s pass, and it is answered without having run", a.id, gate.Input.Call)
+			j.fail(hooksDecide, "%s: the hooks let %s pass, and it is answered without having run", a.id, gate.Input.Call)
 		}
 	case spec.HookStop:
 		if d == spec.HookPrevent && after.Phase != agent.Done {
-			j.fail("%s goes on, and a stop hook said that it ends", a.id)
+			j.fail(hooksDecide, "%s goes on, and a stop hook said that it ends", a.id)
 		}
 	case spec.HookToolError, spec.HookToolResult:
 		i := slices.IndexFunc(after.Calls, func(c agent.Call) bool { return c.ID == gate.Input.Call })
 		if i >= 0 && after.Calls[i].Args != gate.Input.Args {
-			j.fail("%s has %s with the arguments %s, and it ran with %s", a.id, gate.Input.Call, after.Calls[i].Args, gate.Input.Args)
+			j.fail(hooksDecide, "%s has %s with the arguments %s, and it ran with %s", a.id, gate.Input.Call, after.Calls[i].Args, gate.Input.Args)
 		}
 		if (d == spec.HookTrip || d == spec.HookDeny) && gate.Input.Result != "" && showsResult(after, gate.Input.Call, gate.Input.Result) {
-			j.fail("%s keeps the result of %s, and a guardrail did not pass it", a.id, gate.Input.Call)
+			j.fail(guardrailsHold, "%s keeps the result of %s, and a guardrail did not pass it", a.id, gate.Input.Call)
 		}
 		if d == spec.HookTrip && after.Phase != agent.Done && after.Cancel == nil {
-			j.fail("%s goes on after a tripwire at %s", a.id, gate.Point)
+			j.fail(guardrailsHold, "%s goes on after a tripwire at %s", a.id, gate.Point)
 		}
 	case spec.HookContext, spec.HookInput, spec.HookOutput:
 		if d == spec.HookTrip && after.Phase != agent.Done {
-			j.fail("%s goes on after a tripwire at %s", a.id, gate.Point)
+			j.fail(guardrailsHold, "%s goes on after a tripwire at %s", a.id, gate.Point)
 		}
 		if d == spec.HookDeny && gate.Point == spec.HookOutput && (after.Phase == agent.Acting || after.Phase == agent.Stopping) {
-			j.fail("%s acts on a reply that a guardrail did not pass", a.id)
+			j.fail(guardrailsHold, "%s acts on a reply that a guardrail did not pass", a.id)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (j *callJudge) checkResult(before, after *agent.State, e agent.Returned) {
 	c := before.Calls[i]
 	judges := slices.ContainsFunc(j.hooksOf(after, spec.HookToolResult, c.Name), func(h spec.Hook) bool { return !h.Report })
 	if judges && showsResult(after, e.Call, e.Text) {
-		j.fail("%s keeps the result of %s (%s), which its guardrails have not judged", j.actor.id, e.Call, c.Name)
+		j.fail(guardrailsHold, "%s keeps the result of %s (%s), which its guardrails have not judged", j.actor.id, e.Call, c.Name)
 	}
 }
 
@@ -170,7 +170,7 @@ func (j *callJudge) noteApproval(before, after *agent.State, e agent.Answered) {
 		delete(j.denied, q.Call)
 		j.passed[q.Call] = j.askedOn[q.Call] == after.Node
 	case e.Decision == "deny" && q.Call == "" && after.Phase != agent.Done:
-		j.fail("%s goes on, and a person said no", j.actor.id)
+		j.fail(hooksDecide, "%s goes on, and a person said no", j.actor.id)
 	}
 }
 

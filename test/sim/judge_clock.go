@@ -21,15 +21,15 @@ func (j *clockJudge) checkTimer(before, after *agent.State) {
 		return
 	}
 	if after.Soft && !before.Soft && after.Now < began+l.SoftMS {
-		j.fail("%s: the soft limit passes too early", a.id)
+		j.fail(timersCount, "%s: the soft limit passes too early", a.id)
 	}
 	q := before.Suspended.Question
 	denied := asksPerson(before) && q.Due > 0 && after.Now >= q.Due // the question how to go on has expired
 	if after.Cancel != nil && before.Cancel == nil && after.Now < began+l.HardMS && !denied {
-		j.fail("%s: the hard limit passes too early", a.id)
+		j.fail(timersCount, "%s: the hard limit passes too early", a.id)
 	}
 	if w := before.Suspended; w.Why == agent.AwaitsRetry && (after.Phase == agent.Reserving || after.Phase == agent.Thinking) && after.Now < w.Due {
-		j.fail("%s: a retry comes too early", a.id)
+		j.fail(timersCount, "%s: a retry comes too early", a.id)
 	}
 }
 

@@ -77,7 +77,7 @@ func (j *contextJudge) checkRequest(after *agent.State, e agent.CallModel) {
 	prompt := e.Request.System + "\n" + e.Request.Dynamic
 	for text := range j.seen {
 		if strings.Contains(prompt, text) != want[text] {
-			j.fail("%s is sent the system prompt %q, and its log has set the layers %v", j.actor.id, prompt, j.sent)
+			j.fail(contextAsSet, "%s is sent the system prompt %q, and its log has set the layers %v", j.actor.id, prompt, j.sent)
 			return
 		}
 	}
@@ -125,7 +125,7 @@ func (j *runContextJudge) noteFact(before *supervisor.State, f activation.Fact, 
 	before.Members(func(c supervisor.Member) {
 		below := slices.Contains(c.ID.Above(), m.ID) && (inherited || len(set.RemoveTools) > 0)
 		if want := !c.Done && (c.ID == m.ID || below); want != told[c.ID] {
-			j.population.fail("a change of the context of %s: %s is told %v", m.ID, c.ID, told[c.ID])
+			j.population.fail(contextAsSet, "a change of the context of %s: %s is told %v", m.ID, c.ID, told[c.ID])
 		}
 	})
 	if len(told) > 1 {
@@ -135,7 +135,7 @@ func (j *runContextJudge) noteFact(before *supervisor.State, f activation.Fact, 
 
 func (j *runContextJudge) checkNobodyTold(out activation.Stepped) {
 	if slices.ContainsFunc(out.Messages, func(t activation.OutboxMessage) bool { return t.Kind == (agent.ContextSet{}).Kind() }) {
-		j.population.fail("a change of a context that cannot be made is passed on")
+		j.population.fail(contextAsSet, "a change of a context that cannot be made is passed on")
 	}
 	j.population.reach.hit(placeContextRefused)
 }
@@ -159,12 +159,12 @@ func (j *runContextJudge) checkTask(t activation.OutboxMessage) {
 	for _, above := range task.ID.Above() {
 		for key, text := range j.layers {
 			if key.agent == above && has[key] != text {
-				j.population.fail("%s begins without the layer %s of %s", task.ID, key.name, above)
+				j.population.fail(contextAsSet, "%s begins without the layer %s of %s", task.ID, key.name, above)
 			}
 		}
 		for _, tool := range task.Tools {
 			if slices.Contains(j.removed[above], tool.Name) {
-				j.population.fail("%s begins with %s, which was taken from %s", task.ID, tool.Name, above)
+				j.population.fail(contextAsSet, "%s begins with %s, which was taken from %s", task.ID, tool.Name, above)
 			}
 		}
 	}

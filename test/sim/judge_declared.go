@@ -25,6 +25,6 @@ func (j *backgroundJudge) checkDeclared(before, after *agent.State, f activation
 		return
 	}
 	if after.Phase == agent.Reserving && after.Transition == spec.NextTurn {
-		j.fail("%s has declared a failure, and goes on (%s after %s)", j.actor.id, after.Phase, f.Kind)
+		j.fail(completedMeansDone, "%s has declared a failure, and goes on (%s after %s)", j.actor.id, after.Phase, f.Kind)
 	}
 }

@@ -40,7 +40,7 @@ func (j *driftJudge) checkBegin(sh *shell, effect any) {
 	}
 	for _, k := range mayNotPass(sh) {
 		if !sh.actor.damaged && !slices.Contains(j.agreed[sh.actor.id], k+"="+sh.logReader().Found[k]) {
-			j.fail("%s begins %T, and its node has another %s", sh.start, effect, k)
+			j.fail(driftAsksFirst, "%s begins %T, and its node has another %s", sh.start, effect, k)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func isHalted(st *agent.State) bool { return st.Suspended.Why == agent.AwaitsDri
 // noteApproval notes which difference a person approved, and where that happened.
 func (j *driftJudge) noteApproval(a *actor, before, after *agent.State, kind string, decision spec.Decision) {
 	if isHalted(after) && after.Phase != agent.Waiting {
-		j.fail("halted in %s by %s, before %s", after.Phase, kind, before.Phase)
+		j.fail(driftAsksFirst, "halted in %s by %s, before %s", after.Phase, kind, before.Phase)
 	}
 	returned := after.Suspended.Then == agent.ThenAttempt && kind == "granted"
 	switch {

@@ -22,9 +22,9 @@ func (j *effectJudge) checkMayBegin(sh *shell, what string) {
 		return // it was decided before: it waited for the lease
 	}
 	if sh.canceled {
-		j.fail("%s: %s begins after the cancel was read", sh.actor.id, what)
+		j.fail(nothingAfterCancel, "%s: %s begins after the cancel was read", sh.actor.id, what)
 	}
 	if sh.ended {
-		j.fail("%s: %s begins after the end", sh.actor.id, what)
+		j.fail(nothingAfterCancel, "%s: %s begins after the end", sh.actor.id, what)
 	}
 }

@@ -53,7 +53,7 @@ func (j *forkJudge) checkStep(before *agent.State, f activation.Fact, out activa
 	for _, t := range out.Messages {
 		var s agent.Settle
 		if t.Kind == "settle" && mailbox.Unmarshal(t.Body, &s) == nil && s.Reservation == before.Reservation && (s.Lost || !s.Used.Zero()) {
-			j.fail("%s: the fork is charged for the request of its original under reservation %d", j.actor.id, s.Reservation)
+			j.fail(forksRepeatNothing, "%s: the fork is charged for the request of its original under reservation %d", j.actor.id, s.Reservation)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (j *futuresJudge) checkFutures(from agent.State, f activation.Fact) {
 		x := &seen[i]
 		j.buf = canonEffects(canonOwn(j.buf[:0], &x.state, &from), x.effects, x.state.History)
 		if !bytes.Equal(forms[begin:x.end], j.buf) {
-			j.fail("a future of %s in %s (%s) was changed by another", from.Task.ID, from.Phase, facts[i].Kind())
+			j.fail(logsDecide, "a future of %s in %s (%s) was changed by another", from.Task.ID, from.Phase, facts[i].Kind())
 		}
 		begin = x.end
 	}
@@ -78,11 +78,11 @@ func (j *futuresJudge) checkFutures(from agent.State, f activation.Fact) {
 		next, stepped := agent.Step(from, agent.Input{N: f.N, At: from.Now, Activation: from.Activation, Fact: fact})
 		var same bool
 		if same, j.buf = sameAgent(j.buf, &from, &next); len(stepped.Effects) > 0 || !same {
-			j.fail("%s in %s takes the answer to another question: %+v", from.Task.ID, from.Phase, fact)
+			j.fail(noQuestionNoAnswer, "%s in %s takes the answer to another question: %+v", from.Task.ID, from.Phase, fact)
 		}
 	}
 	if j.buf = canonAgent(j.buf[:0], &from); !bytes.Equal(was, j.buf) {
-		j.fail("a step changed the state of %s that it was given", from.Task.ID)
+		j.fail(logsDecide, "a step changed the state of %s that it was given", from.Task.ID)
 	}
 }
 
@@ -177,7 +177,7 @@ func (j *futuresJudge) checkSupervisor(from supervisor.State, f activation.Fact)
 		agent.Backlog{Call: "90-3", Do: "post", Title: "this"}, agent.Backlog{Call: "90-4", Do: "post", Title: "that"}, agent.Backlog{Call: "90-5", Do: "claim"}}
 	closed := from.Pool.Settle("root", futureReservation, budget.Amount{})
 	if _, g := closed.Reserve("root", futureReservation, budget.AttemptRequest{Input: 1, Output: 1, Closing: 1}); g.Verdict != budget.Stale {
-		j.fail("a reservation that was settled before it was seen is %s", g.Verdict)
+		j.fail(logsDecide, "a reservation that was settled before it was seen is %s", g.Verdict)
 	}
 	type future struct {
 		state supervisor.State
@@ -198,11 +198,11 @@ func (j *futuresJudge) checkSupervisor(from supervisor.State, f activation.Fact)
 	for i := range seen {
 		x := &seen[i]
 		if j.buf = canonSuper(j.buf[:0], &x.state); !bytes.Equal(forms[begin:x.end], j.buf) {
-			j.fail("a future of the run (%s) was changed by another", facts[i].Kind())
+			j.fail(logsDecide, "a future of the run (%s) was changed by another", facts[i].Kind())
 		}
 		begin = x.end
 	}
 	if j.buf = canonSuper(j.buf[:0], &from); !bytes.Equal(was, j.buf) {
-		j.fail("a step changed the state of the run that it was given")
+		j.fail(logsDecide, "a step changed the state of the run that it was given")
 	}
 }

@@ -33,7 +33,7 @@ func (j *goalJudge) countTurn(before, after *agent.State) {
 	switch after.Transition {
 	case spec.StopHookBlocking:
 		if j.blocks++; j.blocks > spec.VetoesMax {
-			j.fail("%s is sent back %d times in a row by hooks", j.actor.id, j.blocks)
+			j.fail(loopLimitsHold, "%s is sent back %d times in a row by hooks", j.actor.id, j.blocks)
 		}
 	case spec.CriteriaUnmet:
 		most := cmp.Or(after.Task.LoopOptions.Require.Tries, spec.RequireTries)
@@ -41,7 +41,7 @@ func (j *goalJudge) countTurn(before, after *agent.State) {
 			most += obstacleAsksMax
 		}
 		if j.unmet++; j.unmet > most {
-			j.fail("%s is sent back %d times for what is missing", j.actor.id, j.unmet)
+			j.fail(loopLimitsHold, "%s is sent back %d times for what is missing", j.actor.id, j.unmet)
 		}
 	case spec.BudgetNudge:
 		j.checkNudge(after)
@@ -58,10 +58,10 @@ func (j *goalJudge) checkNudge(after *agent.State) {
 		j.small = 0
 	}
 	if j.nudges++; j.small >= cmp.Or(c.Rounds, spec.ContinueRounds) {
-		j.fail("%s goes on after %d continuations that brought little", j.actor.id, j.small)
+		j.fail(loopLimitsHold, "%s goes on after %d continuations that brought little", j.actor.id, j.small)
 	}
 	if most := c.Tokens * int64(cmp.Or(c.Percent, spec.ContinuePercent)) / 100; used > most {
-		j.fail("%s goes on, and %d of %d tokens are used", j.actor.id, used, c.Tokens)
+		j.fail(loopLimitsHold, "%s goes on, and %d of %d tokens are used", j.actor.id, used, c.Tokens)
 	}
 	j.nudgedAt = used
 }
@@ -71,11 +71,11 @@ func (j *goalJudge) checkEnd(after *agent.State) {
 	a, o := j.actor, after.Outcome
 	for _, text := range j.calls.withheld {
 		if strings.Contains(o.Text, text) || strings.Contains(o.Detail, text) {
-			j.fail("%s ends with what a guardrail did not pass: %q", a.id, text)
+			j.fail(guardrailsHold, "%s ends with what a guardrail did not pass: %q", a.id, text)
 		}
 	}
 	for id := range j.calls.open {
-		j.fail("%s ends, and the hooks of %s are left to themselves", a.id, id)
+		j.fail(hooksDecide, "%s ends, and the hooks of %s are left to themselves", a.id, id)
 	}
 	if o.Reason != spec.Completed {
 		return
@@ -83,7 +83,7 @@ func (j *goalJudge) checkEnd(after *agent.State) {
 	r := after.Task.LoopOptions.Require
 	for _, e := range r.Evidence {
 		if !hasEvidence(after.History, e) && !hasEvidence(j.handoffs.laterHistory(), e) {
-			j.fail("%s is completed without the evidence %+v", a.id, e)
+			j.fail(completedMeansDone, "%s is completed without the evidence %+v", a.id, e)
 		}
 	}
 	var v any
@@ -98,10 +98,10 @@ func (j *goalJudge) checkEnd(after *agent.State) {
 		fits = fits && ok
 	}
 	if text := deniedAndLeft(after.History[min(after.Recalled, len(after.History)):]); after.Task.LoopOptions.Obstacles && text != "" && j.handoffs.call == "" {
-		j.fail("%s is completed although %s was denied, and does not say that its task is done", a.id, text)
+		j.fail(completedMeansDone, "%s is completed although %s was denied, and does not say that its task is done", a.id, text)
 	}
 	if r.Schema != "" && !fits {
-		j.fail("%s is completed with %q, which does not fit %s", a.id, o.Text, r.Schema)
+		j.fail(completedMeansDone, "%s is completed with %q, which does not fit %s", a.id, o.Text, r.Schema)
 	}
 }
 

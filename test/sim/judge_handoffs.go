@@ -60,7 +60,7 @@ func (j *handoffJudge) check(before, after *agent.State, f activation.Fact, out 
 	for _, c := range after.Calls {
 		if c.Name == handoffTool && len(after.Calls) > 1 {
 			if c.Stage != agent.Ended {
-				j.fail("%s hands off beside %d other calls", j.actor.id, len(after.Calls)-1)
+				j.fail(handoffsAreClean, "%s hands off beside %d other calls", j.actor.id, len(after.Calls)-1)
 			}
 			j.reach.hit(placeHandoffBesideCalls)
 		}
@@ -71,11 +71,11 @@ func (j *handoffJudge) check(before, after *agent.State, f activation.Fact, out 
 	for _, t := range out.Messages {
 		switch t.Kind {
 		case "reserve", "propose_stop", "delegate":
-			j.fail("%s sends %s, and has handed off its conversation to %s", j.actor.id, t.Kind, j.to)
+			j.fail(handoffsAreClean, "%s sends %s, and has handed off its conversation to %s", j.actor.id, t.Kind, j.to)
 		}
 	}
 	if slices.ContainsFunc(out.Effects, func(e any) bool { _, calls := e.(agent.CallModel); return calls }) {
-		j.fail("%s calls its model, and has handed off its conversation to %s", j.actor.id, j.to)
+		j.fail(handoffsAreClean, "%s calls its model, and has handed off its conversation to %s", j.actor.id, j.to)
 	}
 	open := slices.ContainsFunc(after.Calls, func(c agent.Call) bool { return c.ID == j.call && c.Stage == agent.Running })
 	passed := slices.ContainsFunc(out.Messages, func(t activation.OutboxMessage) bool { return t.Kind == f.Kind })
@@ -86,12 +86,12 @@ func (j *handoffJudge) check(before, after *agent.State, f activation.Fact, out 
 	case f.Kind == "canceled":
 		j.reach.hit(placeHandoffCanceled)
 	case (f.Kind == "steered" || f.Kind == "messaged") && !passed:
-		j.fail("%s keeps a message, and has handed off its conversation to %s", j.actor.id, j.to)
+		j.fail(handoffsAreClean, "%s keeps a message, and has handed off its conversation to %s", j.actor.id, j.to)
 	case f.Kind == "steered":
 		j.reach.hit(placeHandoffPassedOn)
 	}
 	if open && len(after.Steers)+len(after.Mail) > 0 {
-		j.fail("%s keeps %d messages, and has handed off its conversation to %s", j.actor.id, len(after.Steers)+len(after.Mail), j.to)
+		j.fail(handoffsAreClean, "%s keeps %d messages, and has handed off its conversation to %s", j.actor.id, len(after.Steers)+len(after.Mail), j.to)
 	}
 	if after.Phase == agent.Done && before.Phase != agent.Done {
 		j.checkEnd(after)
@@ -139,7 +139,7 @@ func (j *handoffJudge) checkEnd(after *agent.State) {
 		return
 	}
 	if o.Reason != m.Outcome.Reason || o.Partial != m.Outcome.Partial || o.Text != m.Outcome.Text {
-		j.fail("%s ends %s with %q, and %s, which had its conversation, ended %s with %q", j.actor.id, o.Reason, o.Text, j.to, m.Outcome.Reason, m.Outcome.Text)
+		j.fail(handoffsAreClean, "%s ends %s with %q, and %s, which had its conversation, ended %s with %q", j.actor.id, o.Reason, o.Text, j.to, m.Outcome.Reason, m.Outcome.Text)
 	}
 }
 
@@ -151,13 +151,13 @@ func (j *treeJudge) checkHandoff(after *supervisor.State, m supervisor.Member) {
 	caller, _ := after.Member(m.Parent)
 	i := slices.IndexFunc(after.Run.Definitions, func(d supervisor.Definition) bool { return d.Name == caller.Name })
 	if i < 0 || !slices.Contains(after.Run.Definitions[i].Handoffs, m.Name) {
-		j.fail("%s hands off to %s, and may not", caller.ID, m.Name)
+		j.fail(handoffsAreClean, "%s hands off to %s, and may not", caller.ID, m.Name)
 	}
 	if most := after.Run.Agent.HandoffsInAll(); m.Handoffs > most {
-		j.fail("a conversation is handed off %d times, %d are allowed", m.Handoffs, most)
+		j.fail(handoffsAreClean, "a conversation is handed off %d times, %d are allowed", m.Handoffs, most)
 	}
 	if m.Depth != caller.Depth {
-		j.fail("%s takes over at depth %d from %s at depth %d", m.ID, m.Depth, caller.ID, caller.Depth)
+		j.fail(handoffsAreClean, "%s takes over at depth %d from %s at depth %d", m.ID, m.Depth, caller.ID, caller.Depth)
 	}
 }
 
@@ -180,9 +180,9 @@ func (j *treeJudge) checkHistory(after *supervisor.State, t activation.OutboxMes
 			}
 		}
 		if left > 0 && len(f.Obstacles) == 0 && !caller.damaged {
-			j.fail("%s takes over and does not hear of %d obstacles of %s", m.ID, left, m.Parent)
+			j.fail(handoffsAreClean, "%s takes over and does not hear of %d obstacles of %s", m.ID, left, m.Parent)
 		}
 		return
 	}
-	j.fail("%s takes over without a history", m.ID)
+	j.fail(handoffsAreClean, "%s takes over without a history", m.ID)
 }

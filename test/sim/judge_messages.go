@@ -36,13 +36,13 @@ func (j *messageJudge) checkLanded(at *actor, e mailbox.Entry, closed bool) {
 		}
 		if t == nil || t.to != at.addr || t.kind != item.Kind || t.body != string(item.Body) {
 			if !from.damaged && !j.population.super.damaged && !at.damaged {
-				j.fail("%s(%d,%d) of %s to %s is not what its log says", item.Kind, item.N, item.I, e.From, at.addr)
+				j.fail(messagesAreAsLogged, "%s(%d,%d) of %s to %s is not what its log says", item.Kind, item.N, item.I, e.From, at.addr)
 			}
 			continue
 		}
 		t.landed = true
 		if !closed && !at.damaged && !from.damaged && !at.shadow.applied[key] {
-			j.fail("%s(%d,%d) of %s has reached %s and was lost", item.Kind, item.N, item.I, e.From, at.addr)
+			j.fail(messagesAreAsLogged, "%s(%d,%d) of %s has reached %s and was lost", item.Kind, item.N, item.I, e.From, at.addr)
 		}
 	}
 }
@@ -63,14 +63,14 @@ func (j *messageJudge) checkMessages(before, after *supervisor.State, f activati
 	if f.Kind == "send" && known { // garbage may contain anything, in the name of no known agent
 		key := callKey{spec.ID(f.From.Agent()), decodeFact[agent.Send](j.population, f).Call, 0}
 		if j.sent[key]++; j.sent[key] > 1 && !j.population.anyDamaged() {
-			j.fail("%s sends the message of call %s again", key.who, key.call)
+			j.fail(backgroundIsHeard, "%s sends the message of call %s again", key.who, key.call)
 		}
 	}
 	if f.Kind == "send" && known && !sender.Done && answered != 1 {
-		j.fail("%s sends a message and is answered %d times", f.From, answered)
+		j.fail(backgroundIsHeard, "%s sends a message and is answered %d times", f.From, answered)
 	}
 	if l := after.Run.Limits.Messages; after.Messages > l && f.Kind == "send" && before.Messages < after.Messages {
-		j.fail("%d messages, %d are allowed", after.Messages, l)
+		j.fail(loopLimitsHold, "%d messages, %d are allowed", after.Messages, l)
 	}
 	if before.Live <= after.Live {
 		return
@@ -89,7 +89,7 @@ func (j *messageJudge) checkMessages(before, after *supervisor.State, f activati
 			}
 		}
 		if told != 1 {
-			j.fail("%s ends in the background, and its parent is told %d times", m.ID, told)
+			j.fail(backgroundIsHeard, "%s ends in the background, and its parent is told %d times", m.ID, told)
 		}
 	})
 }
@@ -97,16 +97,16 @@ func (j *messageJudge) checkMessages(before, after *supervisor.State, f activati
 func (j *messageJudge) checkMessage(before, after *supervisor.State, f activation.Fact, t activation.OutboxMessage) {
 	to, known := after.Member(spec.ID(t.To.Agent()))
 	if !known || to.Done {
-		j.fail("a message goes to %s, which has ended", t.To)
+		j.fail(backgroundIsHeard, "a message goes to %s, which has ended", t.To)
 	}
 	var e agent.Messaged
 	if err := mailbox.Unmarshal(t.Body, &e); err != nil {
-		j.fail("messaged: %v", err)
+		j.fail(factsAreReadable, "messaged: %v", err)
 	}
 	if f.Kind == "send" && (before.Cancel != nil || string(e.From) != f.From.Agent()) {
-		j.fail("a message of %s is sent as that of %s (canceled %v)", f.From, e.From, before.Cancel != nil)
+		j.fail(backgroundIsHeard, "a message of %s is sent as that of %s (canceled %v)", f.From, e.From, before.Cancel != nil)
 	}
 	if from, _ := after.Member(e.From); e.Call != "" && !from.Done {
-		j.fail("%s is told that %s has ended, which lives", t.To, e.From)
+		j.fail(backgroundIsHeard, "%s is told that %s has ended, which lives", t.To, e.From)
 	}
 }

@@ -42,7 +42,7 @@ func (j *modelJudge) checkRequest(after *agent.State, e agent.CallModel) {
 		return
 	}
 	if s := j.set.Summaries; s == nil || after.Purpose != agent.ForSummary || e.Model != s.Name {
-		j.fail("%s calls %s, and its log has set %s", j.actor.id, e.Model, j.set.Model.Name)
+		j.fail(modelAsSet, "%s calls %s, and its log has set %s", j.actor.id, e.Model, j.set.Model.Name)
 	}
 }
 
@@ -72,7 +72,7 @@ func (j *runModelJudge) checkTask(after *supervisor.State, t activation.OutboxMe
 		want = *own
 	}
 	if !sameModel(task.Model, want) {
-		j.population.fail("%s begins with %s, and the run has set %s", task.ID, task.Model.Name, want.Name)
+		j.population.fail(modelAsSet, "%s begins with %s, and the run has set %s", task.ID, task.Model.Name, want.Name)
 	}
 	j.population.reach.hit(placeBegunWithModelSet)
 }

@@ -38,7 +38,7 @@ func (j *pauseJudge) checkPause(before, after *agent.State, out activation.Stepp
 		return t.Kind == "settle" && mailbox.Unmarshal(t.Body, &e) == nil && e.Reservation == before.Reservation && !e.Lost && e.Used.Zero()
 	})
 	if !asks || !armed || !settled || after.Open {
-		j.fail("%s waits at the gate of its model: asks %v, with a timer %v, its reservation is back %v", a.id, asks, armed, settled && !after.Open)
+		j.fail(throttlesAreObeyed, "%s waits at the gate of its model: asks %v, with a timer %v, its reservation is back %v", a.id, asks, armed, settled && !after.Open)
 	}
 }
 
@@ -83,7 +83,7 @@ func (j *pauseJudge) checkRefusals(before, after *agent.State, f activation.Fact
 		refused = before.Phase == agent.Thinking && e.Reservation == before.Reservation && e.Unbilled && (e.Class == model.RateLimit || e.Class == model.Overload)
 	case "woke":
 		if decodeFact[agent.Woke](j.population, f).Timer == "gate" && isPaused(after) && after.Now >= after.ThrottleWait.Since+patienceOf(after) {
-			j.fail("%s waits at the gate of its model since %d, longer than it has patience", j.actor.id, after.ThrottleWait.Since)
+			j.fail(throttlesAreObeyed, "%s waits at the gate of its model since %d, longer than it has patience", j.actor.id, after.ThrottleWait.Since)
 		}
 	}
 	if before.Route != after.Route {
@@ -101,6 +101,6 @@ func (j *pauseJudge) checkRefusals(before, after *agent.State, f activation.Fact
 	ended := after.Phase == agent.Done && after.Outcome.Reason == spec.ModelError
 	if ended && before.Purpose == agent.ForTurn && len(untriedModels(before)) == 0 && j.refused <= agent.RefusalsMax &&
 		after.Now < j.refusedAt+patienceOf(before) {
-		j.fail("%s is ended by %d refusals within %d ms", j.actor.id, j.refused, after.Now-j.refusedAt)
+		j.fail(throttlesAreObeyed, "%s is ended by %d refusals within %d ms", j.actor.id, j.refused, after.Now-j.refusedAt)
 	}
 }

@@ -17,7 +17,7 @@ import (
 type permissionJudge struct {
 	*watchedAgent
 	asked    map[string]askedCall       // by query
-	approved map[string]string          // calls, and the arguments that a person approved
+	approved []approval                 // by people
 	people   map[string]map[string]bool // the people who have approved each query
 	taint    *taintJudge
 	narrowed []spec.Narrowing // what operators have taken from the agent, as its own log says
@@ -26,10 +26,20 @@ type permissionJudge struct {
 
 // askedCall is what a question was about when it was asked.
 type askedCall struct {
-	call, args, digest string
-	due                int64
-	people             int // who must approve it
+	call, tool, args, digest string
+	due                      int64
+	people                   int // who must approve it
 }
+
+// approval is what a person has answered to a question about a call, or the people whom it needs.
+type approval struct {
+	askedCall
+	at     int64 // when the answer was read
+	starts int   // the first attempt that has begun by it; 0: none
+}
+
+// isLate reports whether the question had expired before.
+func (a approval) isLate() bool { return a.due > 0 && a.at >= a.due }
 
 // lineage are the names of an agent and its ancestors.
 func (j *permissionJudge) lineage() (names []string) {
@@ -120,7 +130,7 @@ func (j *permissionJudge) noteQuestion(after *agent.State, out activation.Steppe
 				if c.Name != "ask_human" {
 					people = j.quorum()
 				}
-				j.asked[q.Query] = askedCall{q.Call, c.Args, q.Digest, q.Due, people}
+				j.asked[q.Query] = askedCall{q.Call, c.Name, c.Args, q.Digest, q.Due, people}
 			}
 		}
 	}
@@ -225,15 +235,16 @@ func (j *permissionJudge) noteAnswer(before, after *agent.State, e agent.Answere
 		j.reach.hit(placeAnswerRefused)
 	}
 	if e.Digest != "" && e.Digest != q.digest && after.Suspended.Question.Query != e.Query {
-		j.fail("%s: an answer about other arguments than those of %s counts", j.actor.id, q.call)
+		j.fail(approvalOnce, "%s: an answer about other arguments than those of %s counts", j.actor.id, q.call)
+	}
+	if e.Decision == spec.Approve && (e.Digest == "" || e.Digest == q.digest) && (q.people < 2 || j.approvers(e) >= q.people) {
+		j.approved = append(j.approved, approval{askedCall: q, at: after.Now})
 	}
 	if e.Decision != spec.Approve || !j.isValid(e, after.Now) {
 		return
 	}
-	if j.isAccepted(e, after.Now) {
-		if j.approved[q.call] = q.args; q.people > 1 {
-			j.reach.hit(placeTwoApproved)
-		}
+	if j.isAccepted(e, after.Now) && q.people > 1 {
+		j.reach.hit(placeTwoApproved)
 	}
 	if j.people[e.Query] == nil {
 		j.people[e.Query] = map[string]bool{}
@@ -251,21 +262,53 @@ func (j *permissionJudge) checkExpiry(before, after *agent.State) {
 	}
 	j.reach.hit(placeQuestionExpired)
 	if q.Due == 0 || after.Now < q.Due {
-		j.fail("%s: the question %s has expired too early", j.actor.id, q.Query)
+		j.fail(questionsExpireInTime, "%s: the question %s has expired too early", j.actor.id, q.Query)
 	}
 }
 
 // checkBegin checks that a call that begins is one that the rules allow, or that a person
 // approved with these arguments.
 func (j *permissionJudge) checkBegin(after *agent.State, c agent.Call) {
-	switch args, approved := j.approved[c.ID]; j.decide(c.Name, classOf(after, c.Name)) {
+	switch class := classOf(after, c.Name); j.decide(c.Name, class) {
 	case spec.HookDeny:
-		j.fail("%s begins %s (%s), which a rule denies", j.actor.id, c.ID, c.Name)
+		j.fail(deniedNeverRuns, "%s begins %s (%s), which a rule denies", j.actor.id, c.ID, c.Name)
 	case spec.HookAsk:
-		if !approved || args != c.Args {
-			j.fail("%s begins %s (%s) with %s, and a person approved %q", j.actor.id, c.ID, c.Name, c.Args, args)
-		}
+		j.checkApproval(c, class)
 		j.reach.hit(placeApprovedCall)
+	}
+}
+
+// checkApproval checks that a call begins by an approval that is its own, and that an attempt of a side effect is the only
+// one that its approval starts.
+func (j *permissionJudge) checkApproval(c agent.Call, class model.Class) {
+	i := len(j.approved) - 1
+	for i >= 0 && j.approved[i].call != c.ID {
+		i--
+	}
+	if i < 0 {
+		for _, a := range j.approved {
+			if a.tool == c.Name && a.starts > 0 {
+				j.fail(approvalOnce, "%s begins %s (%s), and the only approval of this tool has started %s",
+					j.actor.id, c.ID, c.Name, a.call)
+			}
+		}
+		j.fail(approvalFirst, "%s begins %s (%s), and nobody has approved it", j.actor.id, c.ID, c.Name)
+	}
+	a, attempt := &j.approved[i], max(c.Attempt, 1)
+	again := a.starts > 0 && a.starts != attempt && (class == model.Effect || class == model.Irreversible)
+	switch {
+	case a.isLate():
+		j.fail(approvalOnce, "%s begins %s (%s) by an approval at %d, and its question expired at %d",
+			j.actor.id, c.ID, c.Name, a.at, a.due)
+	case a.args != c.Args:
+		j.fail(approvalOnce, "%s begins %s (%s) with %s, and a person approved %q",
+			j.actor.id, c.ID, c.Name, c.Args, a.args)
+	case again:
+		j.fail(approvalOnce, "%s begins attempt %d of %s (%s), and its approval has started attempt %d",
+			j.actor.id, attempt, c.ID, c.Name, a.starts)
+	}
+	if a.starts == 0 {
+		a.starts = attempt
 	}
 }
 

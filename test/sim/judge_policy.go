@@ -58,7 +58,7 @@ func (j *policyJudge) checkVerdict(after *supervisor.State, f activation.Fact, t
 	vetoed := t.Kind == agent.StopVetoed{}.Kind()
 	var v agent.StopVetoed // StopAllowed has the same names of fields
 	if err := mailbox.Unmarshal(t.Body, &v); err != nil {
-		j.fail("%s: %v", t.Kind, err)
+		j.fail(factsAreReadable, "%s: %v", t.Kind, err)
 	}
 	who := t.To.Agent()
 	always := slices.ContainsFunc(j.current.Rules, func(r supervisor.Rule) bool {
@@ -66,13 +66,13 @@ func (j *policyJudge) checkVerdict(after *supervisor.State, f activation.Fact, t
 	})
 	switch {
 	case always && !vetoed && after.Cancel == nil:
-		j.fail("%s may stop, and a rule of policy version %d vetoes every stop", who, j.current.Version)
+		j.fail(policyInForceDecides, "%s may stop, and a rule of policy version %d vetoes every stop", who, j.current.Version)
 	case j.current.Version == 0:
 	case v.By == nil:
-		j.fail("the verdict for %s names no policy, version %d is in force", who, j.current.Version)
+		j.fail(policyInForceDecides, "the verdict for %s names no policy, version %d is in force", who, j.current.Version)
 	case v.By.Version != j.current.Version:
-		j.fail("the verdict for %s names policy version %d, and %d is in force", who, v.By.Version, j.current.Version)
+		j.fail(policyInForceDecides, "the verdict for %s names policy version %d, and %d is in force", who, v.By.Version, j.current.Version)
 	case vetoed && !slices.ContainsFunc(j.current.Rules, func(r supervisor.Rule) bool { return r.Name == v.By.Rule && r.Why == v.Why }):
-		j.fail("the rule %q that vetoes the stop of %s is none of policy version %d", v.By.Rule, who, j.current.Version)
+		j.fail(policyInForceDecides, "the rule %q that vetoes the stop of %s is none of policy version %d", v.By.Rule, who, j.current.Version)
 	}
 }

@@ -43,14 +43,14 @@ func (j *promptJudge) checkRequest(after *agent.State, e agent.CallModel) {
 		j.first, j.left, j.said = set.Model.Name, nil, ""
 	}
 	if slices.Contains(j.left, e.Model) {
-		j.fail("%s calls %s again, which it had given up", a.id, e.Model)
+		j.fail(breakersStop, "%s calls %s again, which it had given up", a.id, e.Model)
 	}
 	if j.said != e.Model && j.said != "" {
 		j.left = append(j.left, j.said)
 	}
 	j.said = e.Model
 	if len(after.Calls) > 0 {
-		j.fail("%s calls its model with %d calls open", a.id, len(after.Calls))
+		j.fail(promptsAreComplete, "%s calls its model with %d calls open", a.id, len(after.Calls))
 	}
 	if after.HookEffects.Sent != nil || len(hooksAt(after, spec.HookContext, "")) > 0 {
 		j.sent = nil // hooks may send what they like, this turn
@@ -63,7 +63,7 @@ func (j *promptJudge) checkRequest(after *agent.State, e agent.CallModel) {
 	}
 	head := e.Request.System + "\x00" + e.Request.Dynamic
 	if j.sent != nil && j.fold == after.Fold && (head != j.head || !isContinuation(j.sent, e.Request.Messages)) {
-		j.fail("%s sends another beginning than in the turn before, and nothing was compacted", a.id)
+		j.fail(promptsAreComplete, "%s sends another beginning than in the turn before, and nothing was compacted", a.id)
 	}
 	j.sent, j.head, j.fold = e.Request.Messages, head, after.Fold
 }
@@ -76,7 +76,7 @@ func (j *promptJudge) checkForcedTool(r model.Request) {
 	for _, m := range slices.Backward(r.Messages) {
 		switch {
 		case m.Role == model.Assistant:
-			j.fail("%s forces %s, and no message says so", j.actor.id, r.Choice)
+			j.fail(promptsAreComplete, "%s forces %s, and no message says so", j.actor.id, r.Choice)
 			return
 		case m.Role == model.User && strings.Contains(m.Text, r.Choice):
 			return
@@ -121,12 +121,12 @@ func (j *promptJudge) checkCompaction(before, after *agent.State) {
 	reactive := after.Transition == spec.ReactiveRetry
 	if reactive || j.rungs > 0 && after.Turn-j.rungAt <= within {
 		if j.recoveries++; j.recoveries > spec.RecoveriesMax {
-			j.fail("%s recovers its context %d times", a.id, j.recoveries)
+			j.fail(compactionIsBounded, "%s recovers its context %d times", a.id, j.recoveries)
 		}
 	}
 	if reactive {
 		if j.reactive++; j.reactive > 1 {
-			j.fail("%s compacts %d times because a prompt was too long", a.id, j.reactive)
+			j.fail(compactionIsBounded, "%s compacts %d times because a prompt was too long", a.id, j.reactive)
 		}
 	}
 	j.rungs, j.rungAt = j.rungs+1, after.Turn
@@ -135,10 +135,10 @@ func (j *promptJudge) checkCompaction(before, after *agent.State) {
 	}
 	f := after.Fold
 	if f.Upto <= before.Fold.Upto && before.Fold.Upto > 0 {
-		j.fail("%s folds %d messages, and %d were folded before", a.id, f.Upto, before.Fold.Upto)
+		j.fail(compactionIsBounded, "%s folds %d messages, and %d were folded before", a.id, f.Upto, before.Fold.Upto)
 	}
 	if before.Purpose == agent.ForTurn && before.Phase == agent.Thinking && after.Phase == agent.Thinking {
-		j.fail("%s folds its prompt while it is being answered", a.id)
+		j.fail(compactionIsBounded, "%s folds its prompt while it is being answered", a.id)
 	}
 }
 
@@ -149,10 +149,10 @@ func (j *promptJudge) checkSummary(e agent.CallModel) {
 	}
 	j.summaryReservation = e.Reservation
 	if j.summaries++; j.summaries > summariesMax {
-		j.fail("%s asks for the same summary %d times", j.actor.id, j.summaries)
+		j.fail(compactionIsBounded, "%s asks for the same summary %d times", j.actor.id, j.summaries)
 	}
 	if len(e.Request.Tools) > 0 || len(e.Request.Messages) != 1 {
-		j.fail("%s asks for a summary with %d tools and %d messages", j.actor.id, len(e.Request.Tools), len(e.Request.Messages))
+		j.fail(compactionIsBounded, "%s asks for a summary with %d tools and %d messages", j.actor.id, len(e.Request.Tools), len(e.Request.Messages))
 	}
 }
 
@@ -165,12 +165,12 @@ func (j *promptJudge) checkPinned(after *agent.State, r model.Request) {
 		})
 	}
 	if !holds(after.Task.Goal) {
-		j.fail("%s sends a prompt without its task", j.actor.id)
+		j.fail(promptsAreComplete, "%s sends a prompt without its task", j.actor.id)
 	}
 	for _, e := range after.Task.LoopOptions.Require.Evidence {
 		// The task itself names the word; the result has it between others.
 		if e.Contains == proof && hasEvidence(after.History, e) && !holds(" "+proof+" ") {
-			j.fail("%s sends a prompt without the evidence %+v, which it has", j.actor.id, e)
+			j.fail(promptsAreComplete, "%s sends a prompt without the evidence %+v, which it has", j.actor.id, e)
 		}
 	}
 }

@@ -20,14 +20,14 @@ type runJudge struct {
 func (j *runJudge) checkEnd() {
 	st := j.population.super.shadow.super.State
 	if st.Phase != supervisor.Over {
-		j.fail("every log is closed, but the run is %s", st.Phase)
+		j.fail(runsEnd, "every log is closed, but the run is %s", st.Phase)
 	}
 	if j.over != 1 && !j.population.super.damaged {
-		j.fail("the run said %d times that it is over", j.over)
+		j.fail(runsEnd, "the run said %d times that it is over", j.over)
 	}
 	r := st.Result()
 	if o := j.judges.budget.others; r.Budget.Reserved != o.Held.Tokens || st.Pool.Kept != o.Kept || st.Waiting() != 0 {
-		j.fail("at the end %d tokens are reserved, %+v kept, %d wait", r.Budget.Reserved, st.Pool.Kept, st.Waiting())
+		j.fail(poolAddsUp, "at the end %d tokens are reserved, %+v kept, %d wait", r.Budget.Reserved, st.Pool.Kept, st.Waiting())
 	}
 	for _, a := range j.population.actors {
 		if a.shadow.agent != nil {
@@ -76,7 +76,7 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 		case "submitted":
 			id := spec.ID(t.To.Agent())
 			if after.Cancel != nil || before.Cancel != nil {
-				j.fail("the child %s begins after the cancel", id)
+				j.fail(nothingAfterCancel, "the child %s begins after the cancel", id)
 			}
 			j.judges.tree.checkSpawn(after, id)
 			j.judges.tree.checkRights(after, id, t)
@@ -96,7 +96,7 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 		}
 	}
 	if before.Phase == supervisor.Over && after.Phase != supervisor.Over {
-		j.fail("the run was over and is %s", after.Phase)
+		j.fail(runsEnd, "the run was over and is %s", after.Phase)
 	}
 	j.checkParkClock(&before, after)
 	j.judges.coverage.noteSupervisorStep(&before, after, f, out)
@@ -105,7 +105,7 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 // checkParkClock checks that a run ends as unanswered only if it has waited for people alone for its whole time.
 func (j *runJudge) checkParkClock(before, after *supervisor.State) {
 	if before.Cancel == nil && after.Cancel != nil && after.Cancel.As == spec.Unanswered && (!j.parked || after.Now-j.parkedAt < after.Run.ParkMS) {
-		j.fail("the run ends as unanswered at %d; parked: %v, since %d, at most %d ms", after.Now, j.parked, j.parkedAt, after.Run.ParkMS)
+		j.fail(parkedRunsExpire, "the run ends as unanswered at %d; parked: %v, since %d, at most %d ms", after.Now, j.parked, j.parkedAt, after.Run.ParkMS)
 	}
 	asks := false
 	after.Members(func(m supervisor.Member) { asks = asks || m.Query != nil && !m.Done })

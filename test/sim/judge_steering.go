@@ -32,7 +32,7 @@ func (j *steeringJudge) checkEffect(after *agent.State, effect any) {
 	switch e := effect.(type) {
 	case agent.AbortTool:
 		if c := findCall(after, e.Call); after.Cancel == nil && c.Class != model.Read {
-			j.fail("%s: the %s call %s is cut off, and the run is not canceled", j.actor.id, c.Class, e.Call)
+			j.fail(steeringTakesEffect, "%s: the %s call %s is cut off, and the run is not canceled", j.actor.id, c.Class, e.Call)
 		} else if after.Cancel == nil {
 			j.reach.hit(placeReadAborted)
 		}
@@ -42,14 +42,14 @@ func (j *steeringJudge) checkEffect(after *agent.State, effect any) {
 		j.checkBegin(e.Call, e.Attempt)
 	case agent.CallModel:
 		if j.preempts && e.Purpose == agent.ForTurn && after.ClosingReason == "" {
-			j.fail("%s: a request begins without the message of a user that takes effect now", j.actor.id)
+			j.fail(steeringTakesEffect, "%s: a request begins without the message of a user that takes effect now", j.actor.id)
 		}
 	}
 }
 
 func (j *steeringJudge) checkBegin(call string, attempt int) {
 	if j.preempts && attempt == 1 {
-		j.fail("%s: call %s begins after a user's message that takes effect now", j.actor.id, call)
+		j.fail(steeringTakesEffect, "%s: call %s begins after a user's message that takes effect now", j.actor.id, call)
 	}
 }
 

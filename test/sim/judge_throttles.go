@@ -27,7 +27,7 @@ func (j *throttleJudge) resetState() {
 func (j *throttleJudge) checkRate(name string) {
 	j.sent[name] = append(slices.DeleteFunc(j.sent[name], func(at int64) bool { return at <= j.now-60_000 }), j.now)
 	if n := int64(len(j.sent[name])); j.perMinute > 0 && n > j.perMinute {
-		j.fail("%d requests to %s in a minute that has room for %d", n, name, j.perMinute)
+		j.fail(throttlesAreFair, "%d requests to %s in a minute that has room for %d", n, name, j.perMinute)
 	}
 }
 
@@ -64,7 +64,7 @@ func (j *throttleJudge) checkPriorities(mine throttleQueue) {
 		seen[p] = true
 		rank := rankOf{mine.model, p}
 		if j.turns[rank]++; j.turns[rank] > turnsOfOthers[p] {
-			j.fail("%d turns of others at the gate of %s while %s priority waits", j.turns[rank], mine.model, p)
+			j.fail(throttlesAreFair, "%d turns of others at the gate of %s while %s priority waits", j.turns[rank], mine.model, p)
 		}
 		j.reach.hit(placeLowerPriorityWaits)
 	}
@@ -90,7 +90,7 @@ func (j *throttleJudge) checkFairShare(a *throttleRequest, fx throttle.AdmitCall
 			j.passed[l] = map[throttleQueue]int{}
 		}
 		if j.passed[l][mine]++; j.passed[l][mine] > 1 {
-			j.fail("%s is let in again at the gate of %s, while %s waits", mine.family, a.model, l.family)
+			j.fail(throttlesAreFair, "%s is let in again at the gate of %s, while %s waits", mine.family, a.model, l.family)
 		}
 		j.reach.hit(placeSharedGate)
 	}

@@ -31,7 +31,7 @@ func (j *treeJudge) checkChildAnswer(a *actor, before agent.State, after *agent.
 	for i, c := range before.Calls {
 		if c.ID == e.Call && c.Stage == agent.Running && c.Attempt != e.Attempt {
 			if len(after.Calls) <= i || after.Calls[i].Stage != agent.Running {
-				j.fail("%s: call %s, attempt %d, is answered by attempt %d", a.id, c.ID, c.Attempt, e.Attempt)
+				j.fail(childrenAnswerAfterTheirEnd, "%s: call %s, attempt %d, is answered by attempt %d", a.id, c.ID, c.Attempt, e.Attempt)
 			}
 		}
 		if c.ID != e.Call || c.Child == "" || c.Stage != agent.Running || f.From == "" || e.Live {
@@ -47,7 +47,7 @@ func (j *treeJudge) checkChildAnswer(a *actor, before agent.State, after *agent.
 			continue
 		}
 		if st := child.shadow.agent.State; st.Phase != agent.Done && m.ID != "" {
-			j.fail("%s reads the answer of %s, which is %s", a.id, c.Child, st.Phase)
+			j.fail(childrenAnswerAfterTheirEnd, "%s reads the answer of %s, which is %s", a.id, c.Child, st.Phase)
 		}
 	}
 	j.coverage.noteReturned(before, after, e, f)
@@ -58,11 +58,11 @@ func (j *treeJudge) checkSpawn(after *supervisor.State, id spec.ID) {
 	m, _ := after.Member(id)
 	l := after.Run.Limits
 	if after.Count() > l.Agents && !j.isOn(faultLimits) {
-		j.fail("%d agents, %d are allowed", after.Count(), l.Agents)
+		j.fail(treeStaysWithinLimits, "%d agents, %d are allowed", after.Count(), l.Agents)
 	}
 	j.checkHandoff(after, m)
 	if m.Depth >= l.Depth && id != spec.Root {
-		j.fail("%s lives %d deep, %d are allowed", id, m.Depth, l.Depth)
+		j.fail(treeStaysWithinLimits, "%s lives %d deep, %d are allowed", id, m.Depth, l.Depth)
 	}
 	if id == spec.Root {
 		return
@@ -70,10 +70,10 @@ func (j *treeJudge) checkSpawn(after *supervisor.State, id spec.ID) {
 	parent, ok := after.Member(m.Parent)
 	for up := parent; ok; up, ok = after.Member(up.Parent) {
 		if up.Done {
-			j.fail("%s begins, and %s above it has ended", id, up.ID)
+			j.fail(nothingAfterCancel, "%s begins, and %s above it has ended", id, up.ID)
 		}
 		if j.stopping[up.ID] && !j.population.super.damaged {
-			j.fail("%s begins after the cancel of %s above it", id, up.ID)
+			j.fail(nothingAfterCancel, "%s begins after the cancel of %s above it", id, up.ID)
 		}
 	}
 	live := 0
@@ -83,7 +83,7 @@ func (j *treeJudge) checkSpawn(after *supervisor.State, id spec.ID) {
 		}
 	})
 	if live > l.Children || live != parent.Children {
-		j.fail("%s has %d live children (it says %d), %d are allowed", parent.ID, live, parent.Children, l.Children)
+		j.fail(treeStaysWithinLimits, "%s has %d live children (it says %d), %d are allowed", parent.ID, live, parent.Children, l.Children)
 	}
 }
 
@@ -92,12 +92,12 @@ func (j *treeJudge) checkSpawn(after *supervisor.State, id spec.ID) {
 func (j *treeJudge) checkRights(after *supervisor.State, id spec.ID, t activation.OutboxMessage) {
 	var f agent.Submitted
 	if err := mailbox.Unmarshal(t.Body, &f); err != nil {
-		j.fail("submitted: %v", err)
+		j.fail(factsAreReadable, "submitted: %v", err)
 	}
 	j.tasks[id] = f.Task
 	c, _ := after.Member(id)
 	if schema := j.tasks[c.Parent].LoopOptions.Require.Schema; c.Handoffs > 0 && schema != "" && f.Task.LoopOptions.Require.Schema != schema {
-		j.fail("%s answers in the place of %s by another schema", id, c.Parent)
+		j.fail(rightsShrink, "%s answers in the place of %s by another schema", id, c.Parent)
 	}
 	p, born := after.Member(c.Parent)
 	if id == spec.Root || !born {
@@ -105,21 +105,21 @@ func (j *treeJudge) checkRights(after *supervisor.State, id spec.ID, t activatio
 	}
 	for _, right := range c.Rights {
 		if !slices.Contains(p.Rights, right) {
-			j.fail("%s may use %s, and its parent may not", id, right)
+			j.fail(rightsShrink, "%s may use %s, and its parent may not", id, right)
 		}
 	}
 	for _, denied := range p.Deny {
 		if !slices.Contains(c.Deny, denied) {
-			j.fail("%s is not denied %s, and its parent is", id, denied)
+			j.fail(rightsShrink, "%s is not denied %s, and its parent is", id, denied)
 		}
 	}
 	for _, h := range j.tasks[c.Parent].LoopOptions.Hooks {
 		if c.Handoffs > 0 && h.Point == spec.HookStop && !slices.Contains(f.Task.LoopOptions.Hooks, h) {
-			j.fail("the stop hook %s of %s does not judge the answer of %s, which is its own", h.Name, c.Parent, id)
+			j.fail(rightsShrink, "the stop hook %s of %s does not judge the answer of %s, which is its own", h.Name, c.Parent, id)
 		}
 		about := h.Point == spec.HookContext || h.Point == spec.HookStop || h.Point == spec.HookStopFailure || h.Of == spec.OfRoot
 		if !about && !slices.Contains(f.Task.LoopOptions.Hooks, h) {
-			j.fail("the hook %s at %s binds %s and not its child %s", h.Name, h.Point, c.Parent, id)
+			j.fail(rightsShrink, "the hook %s at %s binds %s and not its child %s", h.Name, h.Point, c.Parent, id)
 		}
 	}
 }
@@ -133,10 +133,10 @@ func (j *treeJudge) checkVetoes(t activation.OutboxMessage) {
 		return
 	}
 	if err := mailbox.Unmarshal(t.Body, &v); err != nil {
-		j.fail("stop_vetoed: %v", err)
+		j.fail(factsAreReadable, "stop_vetoed: %v", err)
 	}
 	if j.vetoes[id]++; j.vetoes[id] > spec.VetoesMax && !v.Final {
-		j.fail("%s is vetoed %d times in a row", id, j.vetoes[id])
+		j.fail(vetoesAreBounded, "%s is vetoed %d times in a row", id, j.vetoes[id])
 	}
 }
 
@@ -161,14 +161,14 @@ func (j *treeJudge) checkEnds(before, after *supervisor.State, f activation.Fact
 			return
 		}
 		if f.Kind == "woke" && after.Now < was.FirstMessageDue {
-			j.fail("%s is given up too early", m.ID)
+			j.fail(timersCount, "%s is given up too early", m.ID)
 		}
 		after.Members(func(c supervisor.Member) {
 			told := slices.ContainsFunc(out.Messages, func(t activation.OutboxMessage) bool {
 				return t.Kind == "canceled" && t.To.Agent() == string(c.ID)
 			})
 			if c.Parent == m.ID && !c.Done && !told {
-				j.fail("%s has ended, and its child %s goes on", m.ID, c.ID)
+				j.fail(treeStaysWithinLimits, "%s has ended, and its child %s goes on", m.ID, c.ID)
 			}
 		})
 	})

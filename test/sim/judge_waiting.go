@@ -16,7 +16,7 @@ import (
 func (j *agentJudge) checkWaiting(before, after *agent.State, out activation.Stepped) {
 	a, w := j.actor, after.Suspended
 	if (after.Phase == agent.Waiting) != (w.Why != "") {
-		j.fail("%s is %s, and suspended for %q", a.id, after.Phase, w.Why)
+		j.fail(waitsAreNamed, "%s is %s, and suspended for %q", a.id, after.Phase, w.Why)
 	}
 	if w.Why == before.Suspended.Why && w.Question == before.Suspended.Question {
 		return
@@ -26,7 +26,7 @@ func (j *agentJudge) checkWaiting(before, after *agent.State, out activation.Ste
 		j.pauses.checkPause(before, after, out)
 	case agent.AwaitsRetry:
 		if !slices.ContainsFunc(out.Effects, func(e any) bool { arm, ok := e.(agent.Arm); return ok && arm.Due == w.Due }) {
-			j.fail("%s waits for nothing", a.id)
+			j.fail(waitsAreNamed, "%s waits for nothing", a.id)
 		}
 	case agent.AwaitsPerson, agent.AwaitsDriftAnswer:
 		j.checkQuestion(after, w.Question, out)
@@ -42,9 +42,9 @@ func (j *agentJudge) checkQuestion(after *agent.State, q agent.Park, out activat
 		return t.Kind == "park" && mailbox.Unmarshal(t.Body, &p) == nil && reflect.DeepEqual(p, q)
 	})
 	if q.Reason != spec.ResumeUnsafe && (!after.Task.LoopOptions.AskPeople || j.permits.isUnattended()) {
-		j.fail("%s asks %q, and nobody can be asked", a.id, q.Question)
+		j.fail(waitsAreNamed, "%s asks %q, and nobody can be asked", a.id, q.Question)
 	}
 	if !asked || strings.TrimSpace(q.Question) == "" || q.Reason == "" {
-		j.fail("%s waits for a person, and asks %+v (told %v)", a.id, q, asked)
+		j.fail(waitsAreNamed, "%s waits for a person, and asks %+v (told %v)", a.id, q, asked)
 	}
 }

@@ -40,7 +40,7 @@ func (js *judges) wireJudges(p *population) {
 func decodeFact[T any](p *population, f activation.Fact) T {
 	var v T
 	if err := mailbox.Unmarshal(f.Body, &v); err != nil && !p.isOn(faultGarbage) && !p.anyDamaged() {
-		p.fail("a fact %s does not decode: %v", f.Kind, err)
+		p.fail(factsAreReadable, "a fact %s does not decode: %v", f.Kind, err)
 	}
 	return v
 }

@@ -64,11 +64,11 @@ func simulateLane(seed int64) error {
 			s.work(quiet)
 		}
 		if err := s.check(); err != nil {
-			return fmt.Errorf("seed %d, lane step %d: %w", seed, step, err)
+			return fmt.Errorf("seed %d, lane step %d: %s: %w", seed, step, oneActiveRunPerLane, err)
 		}
 	}
 	if err := s.checkEnd(); err != nil {
-		return fmt.Errorf("seed %d, lane at its end: %w", seed, err)
+		return fmt.Errorf("seed %d, lane at its end: %s: %w", seed, oneActiveRunPerLane, err)
 	}
 	return nil
 }

@@ -142,22 +142,22 @@ func (j *narrowingJudge) noteFact(before *supervisor.State, f activation.Fact, o
 	widens := set.Rights.Mode != "" && rank(set.Rights.Mode) >= rank(holds)
 	if len(told) == 0 {
 		if takesPart && !widens && !j.has(set.Agent, set.Rights) && len(before.Narrowings) < narrowingsBelow && set.Rights.Validate() == nil {
-			j.population.fail("the rights of %s should have become narrower: %+v", set.Agent, set.Rights)
+			j.population.fail(narrowingsReachAll, "the rights of %s should have become narrower: %+v", set.Agent, set.Rights)
 		}
 		j.population.reach.hit(placeNarrowingRefused)
 		return
 	}
 	if !takesPart {
-		j.population.fail("the rights of %s become narrower, and it takes no part in the run", set.Agent)
+		j.population.fail(narrowingsReachAll, "the rights of %s become narrower, and it takes no part in the run", set.Agent)
 	}
 	if widens {
-		j.population.fail("the mode of %s was %s and is set to %s", set.Agent, holds, set.Rights.Mode)
+		j.population.fail(narrowingsReachAll, "the mode of %s was %s and is set to %s", set.Agent, holds, set.Rights.Mode)
 	}
 	before.Members(func(m supervisor.Member) {
 		if m.Done || m.ID != set.Agent && !slices.Contains(m.ID.Above(), set.Agent) || told[m.ID] || j.has(m.ID, set.Rights) {
 			return
 		}
-		j.population.fail("the rights of %s become narrower, and those of %s below it do not", set.Agent, m.ID)
+		j.population.fail(narrowingsReachAll, "the rights of %s become narrower, and those of %s below it do not", set.Agent, m.ID)
 	})
 	j.set[set.Agent] = append(j.set[set.Agent], set.Rights)
 	j.population.reach.hit(placeRightsNarrowed)
@@ -225,7 +225,7 @@ func (j *narrowingJudge) checkTask(m activation.OutboxMessage) {
 	for _, above := range s.Task.ID.Above() {
 		for _, n := range j.set[above] {
 			if !slices.ContainsFunc(has, func(o spec.Narrowing) bool { return isSameNarrowing(o, n) }) {
-				j.population.fail("%s begins without what was taken from %s: %+v", s.Task.ID, above, n)
+				j.population.fail(rightsShrink, "%s begins without what was taken from %s: %+v", s.Task.ID, above, n)
 			}
 			j.population.reach.hit(placeBegunNarrowed)
 		}

@@ -38,13 +38,13 @@ func (sc *scheduler) mayPassivate(sh *shell) bool {
 	if w := sh.actor.shadow.agent; w != nil && !asksPerson(&w.State) && !sh.state.HasUnread() {
 		for _, c := range w.State.Calls {
 			if c.Stage == agent.Retrying && (due == 0 || due > c.Due) {
-				sc.fail("%s may rest until %d, and the next attempt of %s is due at %d", sh.start, due, c.ID, c.Due)
+				sc.fail(passivationIsSafe, "%s may rest until %d, and the next attempt of %s is due at %d", sh.start, due, c.ID, c.Due)
 			}
 		}
 	}
 	for _, r := range sc.executor.jobs {
 		if r.shell == sh && !r.aborted && !sh.state.HasUnread() {
-			sc.fail("%s may rest, and %s is under way", sh.start, cmp.Or(r.call, "its model"))
+			sc.fail(passivationIsSafe, "%s may rest, and %s is under way", sh.start, cmp.Or(r.call, "its model"))
 		}
 	}
 	return true
@@ -268,9 +268,9 @@ func (sc *scheduler) advanceTime() {
 	case next == nil && sc.restartEndedActor():
 		return
 	case next == nil:
-		sc.fail("nothing can happen any more: %s", sc.population.describeActors())
+		sc.fail(runsEnd, "nothing can happen any more: %s", sc.population.describeActors())
 	case whose != nil && sc.isHung(whose, next):
-		sc.fail("nothing happens until the timer %s of %s: %s", next.name, whose.actor.id, sc.population.describeActors())
+		sc.fail(runsEnd, "nothing happens until the timer %s of %s: %s", next.name, whose.actor.id, sc.population.describeActors())
 	}
 	sc.traceLine("time passes until %s", next.name)
 	sc.now = max(sc.now, next.due)

@@ -112,15 +112,15 @@ func (w *shadowReader) readEntry() {
 	evidence := w.evidenceFor(e)
 	r := w.reader.Next(m)
 	if evidence != "" && w.isRunning(evidence) {
-		w.fail("%s: what a tool returned for the running call %s does not count", a.id, evidence)
+		w.fail(factsCountOnce, "%s: what a tool returned for the running call %s does not count", a.id, evidence)
 	}
 	if errors.Is(r.Err, activation.ErrDamaged) {
 		if !a.damaged {
-			w.fail("a whole log is called damaged: %v", r.Err)
+			w.fail(damageIsNoticed, "a whole log is called damaged: %v", r.Err)
 		}
 		w.reach.hit(placeDamagedByHash)
 	} else if r.Err != nil && !w.isOn(faultGarbage) && !a.damaged {
-		w.fail("an entry of our own does not read: %v", r.Err)
+		w.fail(factsAreReadable, "an entry of our own does not read: %v", r.Err)
 	}
 	if w.reader.Phase == activation.Closed && phase != activation.Closed {
 		w.checkClosed()
@@ -139,10 +139,10 @@ func (w *shadowReader) checkFloor(e mailbox.Entry) {
 	}
 	if w.settled < len(w.emitted) && w.emitted[w.settled].n <= e.Floor && !w.population.isDamaged(w.emitted[w.settled].to) {
 		t := w.emitted[w.settled]
-		w.fail("%s claims that all letters up to %d are out, but %s(%d,%d) to %s is not", w.actor.id, e.Floor, t.kind, t.n, t.i, t.to)
+		w.fail(floorsAreTrue, "%s claims that all letters up to %d are out, but %s(%d,%d) to %s is not", w.actor.id, e.Floor, t.kind, t.n, t.i, t.to)
 	}
 	if e.Floor > uint64(len(w.actor.log)) {
-		w.fail("%s claims a floor of %d before it is there", w.actor.id, e.Floor)
+		w.fail(floorsAreTrue, "%s claims a floor of %d before it is there", w.actor.id, e.Floor)
 	}
 	if e.Start == w.currentActivation() { // the claim of a superseded activation is only logged
 		w.covered = max(w.covered, e.Floor)
@@ -192,14 +192,14 @@ func (w *shadowReader) checkClosed() {
 		return
 	}
 	if !w.Ended() {
-		w.fail("%s closes before it has ended", a.id)
+		w.fail(floorsAreTrue, "%s closes before it has ended", a.id)
 	}
 	if w.super != nil && w.super.State.Halted {
 		return // no actor waits for answers; the closed log answers later requests
 	}
 	for _, t := range w.emitted {
 		if !t.landed && !w.population.isDamaged(t.to) {
-			w.fail("%s closes, but %s(%d,%d) to %s never arrived", a.id, t.kind, t.n, t.i, t.to)
+			w.fail(floorsAreTrue, "%s closes, but %s(%d,%d) to %s never arrived", a.id, t.kind, t.n, t.i, t.to)
 		}
 	}
 }
@@ -228,14 +228,14 @@ func (w *shadowReader) Step(f activation.Fact) activation.Stepped {
 		sender := w.population.byAddr[f.From]
 		again := sender != nil && sender.damaged && f.Kind == "finish"             // a log that lost entries counts its messages anew
 		if w.applied[key] && !again && !a.damaged && !w.population.super.damaged { // … and so does one that lost its tail
-			w.fail("%s steps %s(%d,%d) of %s twice", a.id, f.Kind, key.n, key.i, f.From)
+			w.fail(factsCountOnce, "%s steps %s(%d,%d) of %s twice", a.id, f.Kind, key.n, key.i, f.From)
 		}
 		w.applied[key] = true
 	}
 	if w.entry.From == "" {
 		id := w.entry.Items[w.cursor-1].ID
 		if w.asked[id] {
-			w.fail("%s does what was asked by %s twice", a.id, id)
+			w.fail(factsCountOnce, "%s does what was asked by %s twice", a.id, id)
 		}
 		w.asked[id] = true
 	}
@@ -249,7 +249,7 @@ func (w *shadowReader) Step(f activation.Fact) activation.Stepped {
 		m, _ := w.super.State.Member(spec.ID(f.From.Agent()))
 		sender.shadow.alarmed, sender.shadow.late, sender.shadow.alarmedAt = true, m.Done, f.N
 		if !sender.damaged && !a.damaged { // rot in our own log may change what we have read
-			w.fail("the log of %s is whole and is called short", sender.id)
+			w.fail(damageIsNoticed, "the log of %s is whole and is called short", sender.id)
 		}
 	}
 	if f.From != "" && !f.Damaged {
@@ -303,7 +303,7 @@ func (w *shadowReader) identifyItem(f activation.Fact) messageKey {
 			return messageKey{w.entry.From, item.N, item.I}
 		}
 	}
-	w.fail("%s steps %s, which is not in entry %d", w.actor.id, f.Kind, f.N)
+	w.fail(logsDecide, "%s steps %s, which is not in entry %d", w.actor.id, f.Kind, f.N)
 	return messageKey{}
 }
 
@@ -314,7 +314,7 @@ func (w *shadowReader) compareShell(sh *shell) {
 	}
 	w.buf = canonicalState(w.buf[:0], sh.state.Agent, sh.state.Super)
 	if maphash.Bytes(hashSeed, w.buf) != w.states[sh.logReader().N-1] {
-		w.fail("%s of %s is not what the log says at entry %d", sh.start, sh.actor.id, sh.logReader().N)
+		w.fail(logsDecide, "%s of %s is not what the log says at entry %d", sh.start, sh.actor.id, sh.logReader().N)
 	}
 }
 

@@ -81,7 +81,7 @@ func (s *sim) runToEnd() {
 		case !s.faultsEnded && s.step > s.faultSteps:
 			s.stopFaults()
 		case s.step > s.faultSteps+endStepsMax:
-			s.fail("the run does not end: %s", s.population.describeActors())
+			s.fail(runsEnd, "the run does not end: %s", s.population.describeActors())
 		}
 		s.now += int64(s.IntN(tickMSMax))
 		if !s.faultsEnded {

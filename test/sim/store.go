@@ -90,7 +90,7 @@ func (l *logStore) beginAppend(f *pendingAppend) {
 	if f.messages != nil {
 		for _, o := range l.pending {
 			if o.from == sh && o.to == f.to && o.messages != nil {
-				l.fail("%s has two flights to %s", sh.start, f.to)
+				l.fail(oneAppendAtATime, "%s has two flights to %s", sh.start, f.to)
 			}
 		}
 	}
@@ -153,7 +153,7 @@ func (l *logStore) appendEntry(to mailbox.Address, data []byte, name string) {
 func (l *logStore) appendCommand(a *actor, kind string, body any) {
 	raw, err := mailbox.Marshal(body)
 	if err != nil {
-		l.fail("a command does not encode: %v", err)
+		l.fail(factsAreReadable, "a command does not encode: %v", err)
 	}
 	l.request++
 	e := mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: fmt.Sprintf("req%d", l.request), Kind: kind, Body: raw}}}
@@ -167,7 +167,7 @@ func (l *logStore) appendCommand(a *actor, kind string, body any) {
 func (l *logStore) encodeEntry(e mailbox.Entry) []byte {
 	data, err := mailbox.Encode(e)
 	if err != nil {
-		l.fail("an entry does not encode: %v", err)
+		l.fail(factsAreReadable, "an entry does not encode: %v", err)
 	}
 	return data
 }

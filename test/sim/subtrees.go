@@ -117,10 +117,10 @@ func (j *budgetJudge) checkSubtrees(before, after *supervisor.State, f activatio
 			over.Calls = 0
 		}
 		if over.Nano = 0; over.Tokens > r.over.Tokens+overrun.Tokens || over.Calls > r.over.Calls {
-			j.fail("%s and the agents below it use %+v, their limit is %+v, and %+v were beyond it when it was set", id, used, r.limit, r.over)
+			j.fail(spendingStaysWithinLimits, "%s and the agents below it use %+v, their limit is %+v, and %+v were beyond it when it was set", id, used, r.limit, r.over)
 		}
 		if t := after.Pool.Account(string(id)).Subtree; t.Used != used {
-			j.fail("%s and the agents below it use %+v, the pool says %+v", id, used, t.Used)
+			j.fail(poolAddsUp, "%s and the agents below it use %+v, the pool says %+v", id, used, t.Used)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func (j *budgetJudge) isFrozen(after *supervisor.State, id spec.ID) bool {
 // notePaused notes an agent that waits for the end of a freeze; it no longer waits for budget.
 func (j *budgetJudge) notePaused(after *supervisor.State, id spec.ID) {
 	if !j.isFrozen(after, id) && !j.population.anyDamaged() {
-		j.fail("%s waits for the end of a freeze, and no subtree of it is frozen", id)
+		j.fail(waitsAreNamed, "%s waits for the end of a freeze, and no subtree of it is frozen", id)
 	}
 	j.queue = slices.DeleteFunc(j.queue, func(who spec.ID) bool { return who == id })
 	j.paused = append(slices.DeleteFunc(j.paused, func(who spec.ID) bool { return who == id }), id)
@@ -187,6 +187,6 @@ func (j *budgetJudge) queueThawed(after *supervisor.State) {
 // checkThaw checks that nothing is granted to an agent of a frozen subtree.
 func (j *budgetJudge) checkThaw(after *supervisor.State, id spec.ID) {
 	if j.isFrozen(after, id) && !j.population.anyDamaged() {
-		j.fail("%s is granted a reservation, and its subtree is frozen", id)
+		j.fail(grantsAreDue, "%s is granted a reservation, and its subtree is frozen", id)
 	}
 }

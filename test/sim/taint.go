@@ -98,10 +98,10 @@ func (j *taintJudge) checkMessages(out activation.Stepped) {
 			continue
 		}
 		if err != nil {
-			j.fail("%s: a message %s does not decode: %v", j.actor.id, m.Kind, err)
+			j.fail(factsAreReadable, "%s: a message %s does not decode: %v", j.actor.id, m.Kind, err)
 		}
 		if j.read && mark == nil {
-			j.fail("%s has read text from outside, and its message %s does not say so", j.actor.id, m.Kind)
+			j.fail(outsideTextIsMarked, "%s has read text from outside, and its message %s does not say so", j.actor.id, m.Kind)
 		}
 	}
 }

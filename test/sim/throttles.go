@@ -159,7 +159,7 @@ func (th *throttles) stepLimiter(name string, e throttle.Event) {
 	}
 	for _, a := range th.asks {
 		if a.call != nil && th.now > a.since+gateLimits.QueueMax+tickMSMax && g.Status(th.now).Waiting > 0 && a.model == name {
-			th.fail("%s holds a reservation at the gate of %s since %d", a.shell.actor.id, name, a.since)
+			th.fail(throttlesAreObeyed, "%s holds a reservation at the gate of %s since %d", a.shell.actor.id, name, a.since)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func (th *throttles) stepLimiter(name string, e throttle.Event) {
 func (th *throttles) findRequest(who_ string) *throttleRequest {
 	i := slices.IndexFunc(th.asks, func(a *throttleRequest) bool { return requesterName(a.shell) == who_ })
 	if i < 0 {
-		th.fail("a gate answers %s, who does not ask", who_)
+		th.fail(throttlesAreObeyed, "a gate answers %s, who does not ask", who_)
 	}
 	return th.asks[i]
 }
@@ -178,7 +178,7 @@ func (th *throttles) admitRequest(name string, fx throttle.AdmitCaller) {
 	th.dropRequest(a)
 	th.traceLine("the gate of %s lets %s in (%v)", name, a.shell.start, fx.Reserved)
 	if th.now < th.judge.closed[name] {
-		th.fail("%s is let in at the gate of %s, whose provider said to wait until %d", a.shell.actor.id, name, th.judge.closed[name])
+		th.fail(throttlesAreObeyed, "%s is let in at the gate of %s, whose provider said to wait until %d", a.shell.actor.id, name, th.judge.closed[name])
 	}
 	th.judge.checkFairShare(a, fx)
 	if a.call != nil {
@@ -199,10 +199,10 @@ func (th *throttles) sendAdmitted(a *throttleRequest) {
 	}
 	key := reservationKey{a.shell.actor.id, a.call.Reservation}
 	if th.budget.barred[key] && !a.shell.actor.damaged {
-		th.fail("%s: a request under reservation %d, which came back from the gate", key.who, key.reservation)
+		th.fail(reservedFirst, "%s: a request under reservation %d, which came back from the gate", key.who, key.reservation)
 	}
 	if st := a.shell.state.Agent.State; a.step != th.step && (st.Cancel != nil || st.Phase == agent.Done) {
-		th.fail("%s: a request is sent after the cancel, or the end, was read", key.who)
+		th.fail(nothingAfterCancel, "%s: a request is sent after the cancel, or the end, was read", key.who)
 	}
 	th.executor.sendRequest(a.shell, *a.call)
 }
