@@ -8,19 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
-	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/clip"
-	"github.com/troupe-run/troupe/mailbox"
 )
 
 // The controller of sessions takes the requests spawn, list and stop, in the form of the controllers that come with the
@@ -31,16 +28,9 @@ const (
 	verbSpawn      = "spawn"
 	verbList       = "list"
 	verbStop       = "stop"
-	// lifetimeDefault is the lifetime of a session whose spawn states none.
-	lifetimeDefault = 30 * time.Minute
-	// lifetimeMax is the longest lifetime that a spawn may state.
-	lifetimeMax = 30 * 24 * time.Hour
 	// unknownAfter is how long a node that does not know a session waits before it says so: another node may have it.
 	unknownAfter = time.Second
 )
-
-// sessionBytesMax is the longest id of a session, which is that of its conversation.
-var sessionBytesMax = names.TokenBytesMax - len(mailbox.LaneOf("").Run())
 
 // controllerHelp answers prompts to the controller.
 const controllerHelp = "This agent starts, lists and stops sessions: conversations that are agents of their own. Send JSON to its endpoints:\n" +
@@ -173,41 +163,6 @@ func (h *Host) handleControl(do func(ctx context.Context, caller string, data []
 	}
 }
 
-// spawnRequest is the payload of spawn. Unknown fields have no effect.
-type spawnRequest struct {
-	SessionID      string   `json:"session_id"`
-	Agent          string   `json:"agent"`
-	Dir            string   `json:"cwd"`
-	Model          string   `json:"model"`
-	AllowedTools   []string `json:"allowed_tools"`
-	PermissionMode string   `json:"permission_mode"`
-	MaxTurns       int      `json:"max_turns"`
-	LifetimeS      *float64 `json:"max_lifetime_s"`
-}
-
-// sessionInfo is a session in the answers to spawn and list. Of a session of another node, a list has what heartbeats
-// say.
-type sessionInfo struct {
-	SessionID        string   `json:"session_id"`
-	Subject          string   `json:"subject"`
-	HeartbeatSubject string   `json:"heartbeat_subject"`
-	StatusSubject    string   `json:"status_subject"`
-	InstanceID       string   `json:"instance_id"`
-	Node             string   `json:"node"`
-	Agent            string   `json:"agent,omitempty"`
-	Dir              string   `json:"cwd,omitempty"`
-	Model            string   `json:"model,omitempty"`
-	AllowedTools     []string `json:"allowed_tools,omitempty"`
-	PermissionMode   string   `json:"permission_mode,omitempty"`
-	MaxTurns         int      `json:"max_turns,omitempty"`
-	LifetimeS        float64  `json:"max_lifetime_s,omitempty"`
-	RemainingS       float64  `json:"remaining_lifetime_s,omitempty"`
-	Created          string   `json:"created_at,omitempty"`
-	Active           bool     `json:"active_request"`
-	Queued           int      `json:"queued_requests"`
-	RunID            string   `json:"run_id,omitempty"`
-}
-
 // decodeObject reads a JSON object; an empty payload is an empty one.
 func decodeObject(data []byte, into any) error {
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -217,90 +172,6 @@ func decodeObject(data []byte, into any) error {
 		return badEnvelope("docs/agentprotocol.md has the fields", "the payload is no JSON object of the request: %v", err)
 	}
 	return nil
-}
-
-// spawn starts a session.
-func (h *Host) spawn(_ context.Context, caller string, data []byte) (any, error) {
-	var r spawnRequest
-	if err := decodeObject(data, &r); err != nil {
-		return nil, err
-	}
-	if r.SessionID == "" {
-		r.SessionID = "sess-" + client.NewID()
-	}
-	lifetime, err := h.checkSpawn(&r)
-	if err != nil {
-		return nil, err
-	}
-	s := &session{created: time.Now(), lifetime: lifetime, exportedAgent: &exportedAgent{name: r.SessionID, spawned: true, task: client.RunRequest{
-		Conversation: r.SessionID, Agent: r.Agent, Dir: r.Dir, Model: r.Model, AllowedTools: r.AllowedTools, PermissionMode: r.PermissionMode, MaxTurns: r.MaxTurns}}}
-	if err := h.addSession(s, "A session of the agent "+r.Agent); err != nil {
-		return nil, err
-	}
-	h.cfg.Logger.Info("session spawned", "session", s.name, "agent", r.Agent, "by", cmp.Or(caller, callerName))
-	return s.describe(), nil
-}
-
-// checkSpawn checks a spawn and fills in its agent. What only a run can tell, such as an unknown model, the first
-// prompt is told.
-func (h *Host) checkSpawn(r *spawnRequest) (lifetime time.Duration, err error) {
-	if r.Agent == "" && len(h.agents) > 0 {
-		r.Agent = h.agents[0].name
-	}
-	known := func(name string) bool {
-		return slices.ContainsFunc(h.agents, func(e *exportedAgent) bool { return e.name == name })
-	}
-	lifetime = lifetimeDefault
-	if r.LifetimeS != nil {
-		lifetime = time.Duration(min(*r.LifetimeS, lifetimeMax.Seconds()+1) * float64(time.Second))
-	}
-	switch {
-	case names.CheckToken(r.SessionID) != nil || len(r.SessionID) > sessionBytesMax:
-		return 0, badEnvelope(fmt.Sprintf("use at most %d of a-z, 0-9, - and _, or leave it out", sessionBytesMax), "session_id is %.80q", r.SessionID)
-	case !known(r.Agent):
-		return 0, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("the node exports no agent %.80q", r.Agent), Hint: "`nats micro info agents` shows them"}
-	case r.PermissionMode != "" && !slices.Contains(spec.PermissionModes, spec.PermissionMode(r.PermissionMode)):
-		return 0, badEnvelope(fmt.Sprintf("one of %v", spec.PermissionModes), "permission_mode is %.80q", r.PermissionMode)
-	case r.MaxTurns < 0:
-		return 0, badEnvelope("leave it out for the default", "max_turns is %d", r.MaxTurns)
-	case lifetime < 0 || lifetime > lifetimeMax:
-		return 0, badEnvelope(fmt.Sprintf("at most %.0f; 0: until it is stopped", lifetimeMax.Seconds()), "max_lifetime_s is %v", *r.LifetimeS)
-	case r.Dir != "" && h.cfg.CheckDir != nil:
-		return lifetime, h.cfg.CheckDir(r.Dir)
-	}
-	return lifetime, nil
-}
-
-// describe describes a session of this node.
-func (s *session) describe() sessionInfo {
-	b, t := s.beat(), s.task
-	i := sessionInfo{SessionID: s.name, Subject: s.promptSubject, HeartbeatSubject: s.heartbeatSubject, StatusSubject: s.statusSubject, InstanceID: b.InstanceID, Node: b.Node,
-		Agent: t.Agent, Dir: t.Dir, Model: t.Model, AllowedTools: t.AllowedTools, PermissionMode: t.PermissionMode, MaxTurns: t.MaxTurns,
-		Created: s.created.UTC().Format(time.RFC3339), Active: b.State != stateIdle, Queued: max(0, b.Prompts-1), RunID: b.RunID}
-	if s.lifetime > 0 {
-		i.LifetimeS, i.RemainingS = s.lifetime.Seconds(), max(0, time.Until(s.created.Add(s.lifetime)).Truncate(time.Second).Seconds())
-	}
-	return i
-}
-
-// listSessions lists the sessions of all nodes with this owner.
-func (h *Host) listSessions(context.Context, string, []byte) (any, error) {
-	list := []sessionInfo{}
-	for _, s := range h.ownSessions() {
-		list = append(list, s.describe())
-	}
-	for _, b := range h.otherSessions() {
-		i := sessionInfo{SessionID: b.Session, InstanceID: b.InstanceID, Node: b.Node, Active: b.State != stateIdle, Queued: max(0, b.Prompts-1), RunID: b.RunID}
-		for verb, subject := range map[string]*string{names.AgentPrompt: &i.Subject, names.AgentStatus: &i.StatusSubject, names.AgentHeartbeat: &i.HeartbeatSubject} {
-			var err error
-			if *subject, err = h.cfg.Names.AgentSubject(verb, h.cfg.Owner, b.Session); err != nil {
-				return nil, err
-			}
-		}
-		list = append(list, i)
-	}
-	slices.SortFunc(list, func(a, b sessionInfo) int { return strings.Compare(a.SessionID, b.SessionID) })
-	return map[string]any{"sessions": list}, nil
 }
 
 // stop ends a session. All nodes get the request: the one that has the session answers, and the others say that there
