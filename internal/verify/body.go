@@ -10,20 +10,27 @@ type Amount struct {
 	Calls  int64 `msgpack:"c" json:"tool_calls"`
 }
 
-// priceBody is what a token costs, in billionths of a dollar.
+// priceBody is what a token costs.
 type priceBody struct {
-	tierBody
+	rateBody
+	Known   bool     `msgpack:"k"`
+	Allowed bool     `msgpack:"a"` // a person has allowed the model although its price is not known
 	Long    tierBody `msgpack:"l"`
 	Longest tierBody `msgpack:"m"`
 }
 
-// tierBody is the price of a call whose prompt has more than Above tokens.
-type tierBody struct {
-	Above         int64 `msgpack:"a"`
+// rateBody is in billionths of a dollar.
+type rateBody struct {
 	Input         int64 `msgpack:"i"`
 	Output        int64 `msgpack:"o"`
 	CacheRead     int64 `msgpack:"r"`
 	CacheCreation int64 `msgpack:"w"`
+}
+
+// tierBody is the price of a call whose prompt has more than Above tokens.
+type tierBody struct {
+	Above int64 `msgpack:"a"`
+	rateBody
 }
 
 type modelBody struct {
@@ -122,7 +129,8 @@ type finishBody struct {
 	Outcome outcome `msgpack:"o"`
 	Turns   int     `msgpack:"t"`
 	Calls   int     `msgpack:"c"`
-	Worked  int64   `msgpack:"w"` // milliseconds
+	Foreign int     `msgpack:"fo"` // calls of agents of other programs
+	Worked  int64   `msgpack:"w"`  // milliseconds
 }
 
 type closedBody struct {
@@ -190,6 +198,7 @@ type returnBody struct { // return_allowance
 type openedBody struct {
 	Fork        string           `msgpack:"fo"`
 	Definitions []definitionBody `msgpack:"d"`
+	Model       modelBody        `msgpack:"m"`
 	Limits      Amount           `msgpack:"l"`
 	Tools       []toolBody       `msgpack:"t"`
 	Commands    []commandBody    `msgpack:"z"`
@@ -198,8 +207,10 @@ type openedBody struct {
 }
 
 type definitionBody struct {
-	Name string   `msgpack:"n"`
-	Deny []string `msgpack:"y"`
+	Name    string   `msgpack:"n"`
+	Deny    []string `msgpack:"y"`
+	Foreign bool     `msgpack:"fo"` // it represents an agent of another program
+	Charge  int64    `msgpack:"ch"` // for the work of that agent, in billionths of a dollar
 }
 
 // contextBody is a change of the prompt and the tools of an agent. That of a client in the log of a run names the
@@ -285,6 +296,7 @@ type submittedBody struct {
 		AddedRules  [][]byte          `msgpack:"pg"`
 		Layers      []layerBody       `msgpack:"la"` // that it inherits
 		Model       modelBody         `msgpack:"m"`
+		Charge      int64             `msgpack:"ch"`
 		Limits      struct {
 			Turns  int   `msgpack:"t"`
 			Soft   int64 `msgpack:"s"`
@@ -301,6 +313,10 @@ type submittedBody struct {
 			} `msgpack:"c"`
 		} `msgpack:"a"`
 	} `msgpack:"t"`
+}
+
+type steeredBody struct {
+	Now bool `msgpack:"n"`
 }
 
 type allowRuleBody struct {

@@ -64,6 +64,23 @@ func (l *log) readReturned(item mailbox.Item) {
 	}
 }
 
+// readSteering notes a message of a user that takes effect at once: calls that are about to begin then do not.
+func (l *log) readSteering(item mailbox.Item) {
+	var b steeredBody
+	if l.decode(item, &b) && b.Now {
+		l.preempted = append(l.preempted, l.n)
+	}
+}
+
+// mayNotBegin reports whether an agent lost rights, or read a message that takes effect at once, after the reply that asks for
+// a call and before the entry that says that it begins: the call may then have ended without beginning.
+func (v *verifier) mayNotBegin(l *log, a *attempt) bool {
+	_, reply := v.toolOf(l, a.call)
+	between := func(entry uint64) bool { return reply != nil && reply.entry < entry && entry < a.started }
+	return slices.ContainsFunc(l.preempted, between) ||
+		slices.ContainsFunc(l.narrowings, func(n narrowing) bool { return between(n.entry) })
+}
+
 // verdict is what a hook decided.
 type verdict struct {
 	entry                       uint64
@@ -126,7 +143,7 @@ func (v *verifier) checkCalls(l *log) {
 	}
 	if l.claims == 1 { // a crash leaves calls without a result
 		for _, a := range l.attemptList {
-			if a.started > 0 && !a.unbegun && a.returned == 0 {
+			if a.started > 0 && !a.unbegun && a.returned == 0 && !v.mayNotBegin(l, a) {
 				l.addFinding(AnsweredOnce, a.started, "call %s began and has no result, and the agent completed",
 					attemptKey(a.call, a.no))
 			}

@@ -23,7 +23,9 @@ type ledger struct {
 	held    Amount
 	others  othersBody
 	agents  map[mailbox.Address]*agentLedger
-	figures []figures
+	// subtrees are the limits of agents and those below them.
+	subtrees map[string]subtree
+	figures  []figures
 }
 
 // agentLedger is the part of one agent.
@@ -35,6 +37,9 @@ type agentLedger struct {
 	ahead   Amount         // rest of the allowance
 	aheadOf int            // the reservation with which it was granted; 0: none
 	left    bool           // it has ended, or was given up: what was open is spent
+	charged Amount         // held or booked for the work of an agent of another program
+	// chargeOpen says that charged is held.
+	chargeOpen bool
 }
 
 func (a *agentLedger) held() (sum Amount) {
@@ -60,7 +65,7 @@ type grantOf struct {
 // checkSums follows the log of the run. At each grant, all that was settled and all that is held must be within the
 // limits in force: those of the run, and those of the agent.
 func (v *verifier) checkSums(super *log) {
-	b := &ledger{v: v, super: super, agents: map[mailbox.Address]*agentLedger{}}
+	b := &ledger{v: v, super: super, agents: map[mailbox.Address]*agentLedger{}, subtrees: map[string]subtree{}}
 	v.ledger = b
 	if len(super.opened) == 0 {
 		return
@@ -76,6 +81,7 @@ func (v *verifier) checkSums(super *log) {
 		for ; len(inbox) > 0 && inbox[0].entry == entry; inbox = inbox[1:] {
 			changed = b.read(inbox[0]) || changed
 		}
+		changed = b.holdCharges(entry) || changed
 		if changed {
 			b.note(entry, false)
 		}
@@ -141,10 +147,13 @@ func (b *ledger) change(c budgetChange) {
 	switch {
 	case c.others != nil:
 		b.others = *c.others
+	case c.below != nil:
+		b.limitSubtree(c.entry, *c.below)
 	case c.gone != "":
 		for at, a := range b.agents {
 			if at.Agent() == c.gone {
 				b.forfeit(a)
+				b.settleCharge(at, 1) // whether it has called is not known
 				b.leave(a, c.entry)
 			}
 		}
@@ -184,8 +193,14 @@ func (b *ledger) read(m message) bool {
 			return false
 		}
 		b.takeBack(a)
+		b.settleCharge(m.from, 1) // whether it has called is not known
 		b.leave(a, m.entry)
 	case "finish": // what is still open is spent in full
+		var f finishBody
+		if mailbox.Unmarshal(m.body, &f) == nil {
+			b.checkForeignCalls(m, f.Foreign)
+			b.settleCharge(m.from, f.Foreign)
+		}
 		b.takeBack(a)
 		b.leave(a, m.entry)
 	default:
@@ -324,6 +339,7 @@ func (b *ledger) grant(g grantOf) {
 		b.held = b.held.plus(a.ahead)
 	}
 	b.checkLimits(g, a, take.plus(a.ahead))
+	b.checkSubtrees(g, take.plus(a.ahead))
 }
 
 // checkGranted checks a grant against its request, and against what leaves closing turns only.

@@ -70,13 +70,15 @@ type log struct {
 	contexts []contextChange
 
 	narrowings []narrowing
+	preempted  []uint64 // entries of messages that take effect at once
 }
 
-// budgetChange is a command about the budget of a run. One of the three is set.
+// budgetChange is a command about the budget of a run. One of the four is set.
 type budgetChange struct {
 	entry  uint64
 	set    *limitBody
 	others *othersBody
+	below  *subtreeBody
 	gone   string // an agent that is given up
 }
 
@@ -303,6 +305,8 @@ func (l *log) readCommands(e mailbox.Entry) {
 			l.readContext(item, 0)
 		case "permissions_set":
 			l.readNarrowing(item, 0)
+		case "steered":
+			l.readSteering(item)
 		default:
 			l.readBudget(item)
 		}
@@ -320,6 +324,9 @@ func (l *log) readBudget(item mailbox.Item) {
 	case "others_use":
 		c.others = &othersBody{}
 		known = l.decode(item, c.others)
+	case "subtree_limit_set":
+		c.below = &subtreeBody{}
+		known = l.decode(item, c.below)
 	case "given_up":
 		var b givenUpBody
 		known = l.decode(item, &b)

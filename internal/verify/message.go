@@ -56,6 +56,8 @@ func (l *log) readMessage(item mailbox.Item) {
 		}
 	case "permissions_narrowed":
 		l.readNarrowing(item, item.N)
+	case "steered":
+		l.readSteering(item)
 	case "context_set":
 		if !l.isSuper() {
 			l.readContext(item, item.N)

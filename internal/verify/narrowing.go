@@ -40,8 +40,8 @@ func (n narrowing) isFor(agent string) bool {
 	return at == "" || at == agent || strings.HasPrefix(agent, at+"-")
 }
 
-// checkNarrowings checks what was taken from an agent: by which client's command, and that no call begins later that one of its
-// rules denies as a whole.
+// checkNarrowings checks what was taken from an agent: by which client's command, and that nothing begins later that one of
+// its rules denies as a whole.
 func (v *verifier) checkNarrowings(l *log) {
 	super := v.super()
 	for _, n := range l.narrowings {
@@ -50,20 +50,86 @@ func (v *verifier) checkNarrowings(l *log) {
 		}) {
 			l.addFinding(Cause, n.entry, "rights of the agent are narrowed by entry %d of %s, which does not say so", n.cause, super.at)
 		}
+	}
+	v.checkDenied(l)
+}
+
+// denial are rules that deny calls from an entry on: those with which an agent begins, or of a narrowing.
+type denial struct {
+	entry uint64
+	rules [][]byte
+}
+
+// denies reports whether a rule denies all calls of a tool.
+func (d denial) denies(tool string) bool {
+	return tool != "" && slices.ContainsFunc(d.rules, func(r []byte) bool {
+		text, _, _ := strings.Cut(string(r), ruleSeparator)
+		return text == tool
+	})
+}
+
+// denials are all that deny calls of an agent.
+func (l *log) denials() (list []denial) {
+	if l.task == nil {
+		return nil
+	}
+	for _, p := range l.task.Task.Permissions {
+		list = append(list, denial{l.taskAt, p.Deny})
+	}
+	for _, n := range l.narrowings {
+		list = append(list, denial{n.entry, n.body.Rights.Deny})
+	}
+	return list
+}
+
+// checkDenied checks that no call of an agent begins that a rule denies as a whole.
+func (v *verifier) checkDenied(l *log) {
+	super := v.super()
+	for _, d := range l.denials() {
 		for _, a := range l.attemptList {
-			tool, _ := v.toolOf(l, a.call)
-			if a.returned > 0 && a.started > n.entry && n.denies(tool) {
-				l.addFinding(Rights, a.started, "attempt %d of call %s of %s begins, and entry %d denies the tool", a.no, a.call, tool, n.entry)
+			tool, reply := v.toolOf(l, a.call)
+			if at := v.deniedBeginning(l, a, reply, d); at > 0 && d.denies(tool) {
+				l.addFinding(Rights, at, "attempt %d of call %s of %s begins, and entry %d denies the tool", a.no, a.call,
+					tool, d.entry)
+			}
+		}
+		for _, m := range super.inbox {
+			var b delegateBody
+			if m.from != l.at || m.kind != "delegate" || m.n <= d.entry || mailbox.Unmarshal(m.body, &b) != nil {
+				continue
+			}
+			tool := delegateTool
+			if b.HandsOff {
+				tool = "handoff"
+			}
+			if d.denies(tool) {
+				super.addFinding(Rights, m.entry, "%s begins %s by %s, and entry %d of its log denies the tool", m.from,
+					b.Child, tool, d.entry)
 			}
 		}
 	}
 }
 
-// denies reports whether a rule denies all calls of a tool.
-func (n narrowing) denies(tool string) bool {
-	return slices.ContainsFunc(n.body.Rights.Deny, func(r []byte) bool {
-		text, _, _ := strings.Cut(string(r), ruleSeparator)
-		return text == tool
+// deniedBeginning is the entry that shows that an attempt has begun although an earlier entry denies its tool; 0: it has
+// not. The entry that says that it begins may follow the denial: the activation may have appended it before it read the
+// denial, and then nothing comes of it. It has begun if it has a result, if a person was asked about its outcome, if it
+// was repeated, or if the reply that asks for it follows the denial.
+func (v *verifier) deniedBeginning(l *log, a *attempt, reply *answer, d denial) uint64 {
+	late := reply != nil && reply.entry > d.entry
+	switch {
+	case a.started > d.entry &&
+		(a.returned > 0 || late || v.isOutcomeAsked(l, a) || l.attempts[attemptKey(a.call, a.no+1)] != nil):
+		return a.started
+	case a.started == 0 && a.returned > 0 && !a.killed && late: // a reading call has no entry that says that it begins
+		return a.returned
+	}
+	return 0
+}
+
+// isOutcomeAsked reports whether a person was asked about the unknown outcome of an attempt.
+func (v *verifier) isOutcomeAsked(l *log, a *attempt) bool {
+	return slices.ContainsFunc(v.account(l.at).questions, func(q question) bool {
+		return q.body.Reason == "resume_unsafe" && q.body.Query == attemptKey(a.call, a.no) && q.cause > a.started
 	})
 }
 

@@ -133,7 +133,8 @@ type violation struct {
 }
 
 // plants are violations of how logs are written and what actors send. callPlants are those of what agents do,
-// sumPlants those of the budget, contextPlants those of changes of tools and prompts, and narrowingPlants those of rights.
+// sumPlants those of the budget, contextPlants those of changes of tools and prompts, narrowingPlants those of rights, and
+// chargePlants those of charges and limits of subtrees.
 var plants = []violation{
 	{"an entry that is no entry", plain, verify.Readable,
 		func(r *runLog) { r.entries[r.find("root", "checkpoint")].raw = []byte{0xc1, 2, 3} }},
@@ -239,7 +240,7 @@ var plants = []violation{
 // TestPlantedViolations: each planted violation is found by its rule, and without it nothing is. Each rule has one.
 func TestPlantedViolations(t *testing.T) {
 	t.Parallel()
-	all := slices.Concat(plants, callPlants, sumPlants, contextPlants, narrowingPlants)
+	all := slices.Concat(plants, callPlants, sumPlants, contextPlants, narrowingPlants, chargePlants)
 	if len(all) < 30 {
 		t.Error(len(all))
 	}

@@ -1,7 +1,10 @@
 package verify
 
+// isCovered reports whether a limit in money can be kept at the price.
+func (p priceBody) isCovered() bool { return p.Known || p.Allowed }
+
 // dearest is the most that an input token costs.
-func (t tierBody) dearest() int64 { return max(t.Input, t.CacheRead, t.CacheCreation) }
+func (t rateBody) dearest() int64 { return max(t.Input, t.CacheRead, t.CacheCreation) }
 
 func (t tierBody) isBegun(prompt int64) bool { return t.Above > 0 && prompt > t.Above }
 
@@ -18,10 +21,10 @@ func (p priceBody) bound(input, output int64) Amount {
 
 // cost is what a call costs, by its usage.
 func (p priceBody) cost(u usageBody) int64 {
-	rate := p.tierBody
+	rate := p.rateBody
 	for _, t := range []tierBody{p.Long, p.Longest} {
 		if t.isBegun(u.Input + u.CacheRead + u.CacheCreation) {
-			rate = t
+			rate = t.rateBody
 		}
 	}
 	return u.Input*rate.Input + u.Output*rate.Output + u.CacheRead*rate.CacheRead + u.CacheCreation*rate.CacheCreation

@@ -38,6 +38,7 @@ const (
 	SettledAmount Rule = "settled-amount"     // a settlement is of what its answer reports
 	Granted       Rule = "granted-as-asked"   // a grant is of no more than was asked for, and a closing turn where it must
 	Limit         Rule = "within-limit"       // what is settled and held is within the limits when a grant is made
+	Charged       Rule = "charged-as-set"     // an agent of another program is charged as its definition says
 	Canceled      Rule = "nothing-after-stop" // an agent begins and asks for nothing after its cancel
 	Approved      Rule = "approval-once"      // a call that a person decides about begins by an approval, once
 	Rights        Rule = "rights-shrink"      // a child has no right that its parent lacks
@@ -48,7 +49,7 @@ const (
 func Rules() []Rule {
 	return []Rule{Readable, Head, Chain, Floor, Claimed, OneActing, OwnID, AfterEnd, StartedOnce, StartedFirst,
 		AnsweredOnce, OneTask, Cause, Unchanged, InOrder,
-		Delivered, Reserved, Settled, OneReply, SettledAmount, Granted, Limit, Canceled, Approved, Rights, Ended}
+		Delivered, Reserved, Settled, OneReply, SettledAmount, Granted, Limit, Charged, Canceled, Approved, Rights, Ended}
 }
 
 // Finding is a broken rule with its place.
