@@ -244,7 +244,7 @@ func (c *Control) newRequestHandler(verb string, serve verbHandler) func(micro.R
 			return
 		}
 		var t *requestTicket
-		t = newTicket(r.Reply(), requestSize(r), func() {
+		t = newTicket(c.cfg.Names.ParseOwner(r.Subject()), r.Reply(), requestSize(r), func() {
 			if !c.startRequest(func() { defer requests.leave(t); c.serveOne(verb, serve, r) }) {
 				requests.leave(t)
 				c.sendRefusal(verb, r, errClosing)

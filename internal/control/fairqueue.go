@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
 )
 
 // Bounds of the requests of one verb. Verbs do not share them: a flood of one verb must not
@@ -17,7 +18,7 @@ import (
 const (
 	requestsAtOnce = 64
 	// groupAtOnce and sourceAtOnce bound the requests in progress of one group (the observers,
-	// the clients, a user with inboxes of his own) and of one connection.
+	// the clients, an owner or another user with inboxes of its own) and of one connection.
 	groupAtOnce, sourceAtOnce = 56, client.RequestsAtOnce
 	// waitingMax and waitingBytesMax bound the waiting requests.
 	waitingMax      = 1024
@@ -49,13 +50,17 @@ const foreignReplies = "_R_"
 // private inbox, and some users have a prefix of their own. A client may invent inboxes:
 // each counts as a source, but all count toward its group. Requests without a credential
 // come from another account, so all of them are one source; a request that wants no reply
-// counts as one of them, because its sender is unknown.
-func newTicket(reply string, size int, serve, refuse func()) *requestTicket {
+// counts as one of them, because its sender is unknown. Requests that a node sends for an owner
+// count toward the group of that owner, as those that the owner sends.
+func newTicket(owner, reply string, size int, serve, refuse func()) *requestTicket {
 	group, rest, _ := strings.Cut(cmp.Or(reply, foreignReplies), ".")
 	if group == foreignReplies {
 		rest = ""
 	}
 	connection, _, _ := strings.Cut(rest, ".")
+	if owner != "" && group == bus.NodeClientInbox {
+		group = bus.OwnerInbox(owner)
+	}
 	return &requestTicket{group: group, source: group + "." + connection, size: size, serve: serve, refuse: refuse}
 }
 

@@ -22,9 +22,11 @@ type manualSlots struct {
 	running         []*requestTicket
 }
 
-func (s *manualSlots) enterRequest(reply string, size int) {
+func (s *manualSlots) enterRequest(reply string, size int) { s.enterOwned("", reply, size) }
+
+func (s *manualSlots) enterOwned(owner, reply string, size int) {
 	var t *requestTicket
-	t = newTicket(reply, size, func() { s.served, s.running = append(s.served, reply), append(s.running, t) },
+	t = newTicket(owner, reply, size, func() { s.served, s.running = append(s.served, reply), append(s.running, t) },
 		func() { s.refused = append(s.refused, reply) })
 	s.enter(t)
 }
@@ -104,6 +106,30 @@ func TestAttackOneConnectionTakesItsShareOnly(t *testing.T) {
 	})
 }
 
+// TestAttackOwnersThroughNodesHaveGroupsOfTheirOwn: requests that nodes send for an owner take the share of that owner, as those
+// that the owner sends, and not that of all requests of nodes.
+func TestAttackOwnersThroughNodesHaveGroupsOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &manualSlots{fairQueue: newFairQueue()}
+		for i := range 4 * sourceAtOnce {
+			s.enterOwned("alice", fmt.Sprintf("_INBOX_client_node.n%d.1", i%4), 10)
+			s.enterOwned("alice", "_INBOX_client_alice.a.1", 10)
+		}
+		if s.fairQueue.running != groupAtOnce {
+			t.Errorf("alice has %d slots, want %d", s.fairQueue.running, groupAtOnce)
+		}
+		for _, owner := range []string{"bob", ""} {
+			before := len(s.served)
+			if s.enterOwned(owner, "_INBOX_client_node.n0.1", 10); len(s.served) != before+1 {
+				t.Errorf("a request of %q waits for those of alice", owner)
+			}
+		}
+		for len(s.running) > 0 {
+			s.endOldest()
+		}
+	})
+}
+
 // New connections come all the time, with one request each. One that has been served gets its next turn
 // all the same.
 func TestNewConnectionsDoNotOvertakeOneThatWaits(t *testing.T) {
@@ -143,7 +169,7 @@ func TestACopyOfARequestTakesNoPlace(t *testing.T) {
 	l := newFairQueue()
 	served := 0
 	ask := func(name string) *requestTicket {
-		k := newTicket("_INBOX_client.a.1", 0, func() { served++ }, func() { t.Error("a copy is refused") })
+		k := newTicket("", "_INBOX_client.a.1", 0, func() { served++ }, func() { t.Error("a copy is refused") })
 		k.ask = name
 		return k
 	}
@@ -168,14 +194,14 @@ func TestACopyOfARequestTakesNoPlace(t *testing.T) {
 func TestARequestThatWaitedTooLongIsRefused(t *testing.T) {
 	l := newFairQueue()
 	for range sourceAtOnce {
-		l.enter(newTicket("_INBOX.a.1", 0, func() {}, func() {}))
+		l.enter(newTicket("", "_INBOX.a.1", 0, func() {}, func() {}))
 	}
 	served, refused := 0, 0
-	late := newTicket("_INBOX.a.1", 0, func() { served++ }, func() { refused++ })
+	late := newTicket("", "_INBOX.a.1", 0, func() { served++ }, func() { refused++ })
 	l.enter(late)
 	l.expireTicket(late)
 	l.expireTicket(late)
-	l.leave(newTicket("_INBOX.a.1", 0, nil, nil))
+	l.leave(newTicket("", "_INBOX.a.1", 0, nil, nil))
 	if served != 0 || refused != 1 || len(l.waiting) != 0 {
 		t.Errorf("served %d, refused %d", served, refused)
 	}

@@ -34,10 +34,10 @@ func newAccess(cfg Config) access {
 	return a
 }
 
-// door is what a token opens.
+// door is what a token opens. counted is the handler for requests with the token, whose connections count for its share.
 type door struct {
 	access
-	handler http.Handler
+	handler, counted http.Handler
 }
 
 // guard refuses a request from a foreign place or without a token. Of the doors, the first is that of operators.
@@ -54,11 +54,11 @@ func guard(doors []door) http.Handler {
 		case !isOwnOrigin(r):
 			refuseEarly(w, r, http.StatusForbidden, "pages of "+quoteShort(r.Header.Get("Origin"))+" may not ask this server", "")
 		case a.hasToken(r), a.hasSession(r):
-			next.ServeHTTP(w, r)
+			doors[0].counted.ServeHTTP(w, r)
 		default:
 			for _, d := range doors[1:] {
 				if d.hasToken(r) || d.hasSession(r) {
-					d.handler.ServeHTTP(w, r)
+					d.counted.ServeHTTP(w, r)
 					return
 				}
 			}

@@ -166,13 +166,12 @@ func (s *Server) completeChat(w http.ResponseWriter, r *http.Request) {
 		refuseChat(w, &client.Error{Code: client.CodeBad, Text: err.Error()})
 		return
 	}
-	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
-	default:
+	release, ok := s.streams.take()
+	if !ok {
 		refuseChat(w, &client.Error{Code: client.CodeLimit, Text: "the server has as many conversations and streams as it serves at once", Retry: 5 * time.Second})
 		return
 	}
+	defer release()
 	id := run.request.RunID
 	reply := newChatReply(w, q, id)
 	watch, err := s.cfg.Client.NewRunWatch(id)

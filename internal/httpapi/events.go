@@ -96,15 +96,14 @@ type StreamEnd struct {
 // reader that comes back with Last-Event-ID misses none and sees none twice. A reader that has seen
 // all gets 204, which ends the attempts of a browser.
 func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, run string, f eventFilter, seen client.Positions) {
-	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
-	default:
+	release, ok := s.streams.take()
+	if !ok {
 		w.Header().Set("Retry-After", "5")
 		refuse(w, http.StatusServiceUnavailable, "the server has as many streams of events as it serves at once",
 			"try again in a moment, or read pages of events")
 		return
 	}
+	defer release()
 	feed := s.feeds.join(run, seen)
 	left := sync.OnceFunc(func() { s.feeds.leave(feed) })
 	defer left()

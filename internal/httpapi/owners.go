@@ -61,7 +61,21 @@ func newOwnerServer(base context.Context, s *Server, o Owner) *Server {
 			refuse(w, http.StatusForbidden, "only an operator may do this: the metrics count the runs of all owners", "use the token of the node")
 		})
 	}
-	own := &Server{cfg: cfg, access: newAccess(cfg), streams: s.streams}
+	own := &Server{cfg: cfg, access: newAccess(cfg)}
 	own.feeds = feeds{client: cfg.Client, ctx: base, runs: map[string]*runFeed{}}
 	return own
+}
+
+// divideSlots gives the operators and each owner their shares of the streams and connections, so that one of them cannot use up
+// those of the others.
+func (s *Server) divideSlots() {
+	all := append([]*Server{s}, s.owners...)
+	streams := newSlotShares(StreamsMax, len(all))
+	connections := newSlotShares(ConnectionsMax-unownedConnections, len(all))
+	for i, part := range all {
+		part.streams = streams[i]
+		if len(s.owners) > 0 {
+			part.connections = connections[i]
+		}
+	}
 }

@@ -37,6 +37,8 @@ const (
 	ConnectionsMax = 1024
 	// StreamsMax is how many streams of events are served at once.
 	StreamsMax = 640
+	// unownedConnections is how many connections owners leave to those that have not sent a token yet.
+	unownedConnections = 128
 	// headerTimeout is how long a connection may take to send the headers of a request, bodyTimeout the
 	// whole request, idleTimeout how long it may be silent between two.
 	headerTimeout = 5 * time.Second
@@ -90,14 +92,15 @@ type Agent struct {
 
 // Server is an HTTP server of one node.
 type Server struct {
-	cfg      Config
-	access   access
-	streams  chan struct{} // a slot for each stream of events
-	feeds    feeds
-	server   *http.Server
-	listener net.Listener
-	closing  context.CancelFunc
-	owners   []*Server // one for each owner, behind the same listener
+	cfg         Config
+	access      access
+	streams     slotShare // a slot for each stream of events
+	connections slotShare // a slot for each connection; without owners there are none
+	feeds       feeds
+	server      *http.Server
+	listener    net.Listener
+	closing     context.CancelFunc
+	owners      []*Server // one for each owner, behind the same listener
 }
 
 // ErrListen says that the address cannot be listened on.
@@ -150,20 +153,22 @@ func Serve(l net.Listener, cfg Config) (*Server, error) {
 		cfg.Ready = func() error { return nil }
 	}
 	base, closing := context.WithCancel(context.Background())
-	s := &Server{cfg: cfg, access: newAccess(cfg), streams: make(chan struct{}, StreamsMax), listener: l, closing: closing}
+	s := &Server{cfg: cfg, access: newAccess(cfg), listener: l, closing: closing}
 	s.feeds = feeds{client: cfg.Client, ctx: base, runs: map[string]*runFeed{}}
 	for _, o := range cfg.Owners {
 		s.owners = append(s.owners, newOwnerServer(base, s, o))
 	}
+	s.divideSlots()
 	s.server = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, // ReadTimeout would end streams: see limitRequest
 		MaxHeaderBytes: headerBytesMax,
 		BaseContext:    func(net.Listener) context.Context { return base },
+		ConnContext:    withConnection,
 		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // anyone can cause these lines
 	}
 	go func() {
-		err := s.server.Serve(netutil.LimitListener(l, ConnectionsMax))
+		err := s.server.Serve(ownedListener{netutil.LimitListener(l, ConnectionsMax)})
 		if !errors.Is(err, http.ErrServerClosed) {
 			cfg.Logger.Error("the HTTP server has ended", "address", l.Addr().String(), "error", err)
 		}
@@ -214,9 +219,11 @@ func (s *Server) Close() error {
 
 // handler is the whole surface: each path below checks access first.
 func (s *Server) handler() http.Handler {
-	doors := []door{{s.access, newMux(s)}}
+	all := newMux(s)
+	doors := []door{{s.access, all, countConnection(s, all)}}
 	for _, o := range s.owners {
-		doors = append(doors, door{o.access, newMux(o)})
+		mux := newMux(o)
+		doors = append(doors, door{o.access, mux, countConnection(o, mux)})
 	}
 	return guard(doors)
 }
@@ -302,13 +309,12 @@ func (s *Server) routes() []route {
 // passOn passes requests of another protocol on. A call may take as long as a run.
 func (s *Server) passOn(to http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case s.streams <- struct{}{}:
-			defer func() { <-s.streams }()
-		default:
+		release, ok := s.streams.take()
+		if !ok {
 			refuseError(w, &client.Error{Code: client.CodeLimit, Text: "the server has as many calls and streams as it serves at once", Retry: 5 * time.Second})
 			return
 		}
+		defer release()
 		raw, err := io.ReadAll(r.Body)
 		if err != nil {
 			refuseEarly(w, r, http.StatusRequestEntityTooLarge, "the body is too large, or did not arrive whole", "")

@@ -81,7 +81,11 @@ func (n *Node) serveHTTP() error {
 	}
 	owners := slices.Clone(c.Owners)
 	for i := range owners {
-		if owners[i].Client, err = client.ActAs(requests, owners[i].Name); err != nil {
+		own, err := n.newClient(nats.SyncQueueLen(streamAhead)) // answers and events of an owner do not delay those of others
+		if err == nil {
+			owners[i].Client, err = client.ActAs(own, owners[i].Name)
+		}
+		if err != nil {
 			return errors.Join(err, l.Close())
 		}
 		owners[i].MCP, owners[i].A2A = protocolHandlers(n, owners[i].Client)
