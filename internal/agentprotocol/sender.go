@@ -1,7 +1,6 @@
 package agentprotocol
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -13,6 +12,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
 // Signed senders, section 13 of the protocol: the header of a prompt names its sender, and a signature shows that the
@@ -30,10 +30,12 @@ const (
 const senderHeader = "Agent-Sender"
 
 const (
-	// callerName is who started a run, as its log has it, unless the prompt says otherwise.
-	callerName = "agent protocol"
+	// callerName begins who started a run, as its log has it.
+	callerName = names.AgentCaller
 	// sessionCaller begins the caller of each run that a spawned session has started, so that any node recognizes it.
 	sessionCaller = callerName + " session"
+	// statedCaller precedes what a prompt states: nothing that is not verified has the form of a signed sender.
+	statedCaller = ", not verified: "
 )
 
 // trustClass is how far the identity of a sender is proven.
@@ -162,21 +164,23 @@ func (h *Host) checkSender(header, subject string, payload []byte) (caller strin
 	return "", nil
 }
 
-// runCaller is the caller of a run, as its log has it: what was verified precedes what the prompt states.
+// runCaller is the caller of a run, as its log has it: a verified sender, or what the prompt states.
 func (e *exportedAgent) runCaller(verified, stated string) string {
-	switch {
-	case !e.spawned:
-		return cmp.Or(verified, stated, callerName)
-	case verified != "":
-		return sessionCaller + strings.TrimPrefix(verified, callerName)
-	case stated != "":
-		return sessionCaller + ": " + stated
+	by := callerName
+	if e.spawned {
+		by = sessionCaller
 	}
-	return sessionCaller
+	switch {
+	case verified != "":
+		return by + strings.TrimPrefix(verified, callerName)
+	case stated != "":
+		return by + statedCaller + stated
+	}
+	return by
 }
 
 // isSessionCaller reports whether a spawned session started a run with the caller.
 func isSessionCaller(caller string) bool {
 	rest, ok := strings.CutPrefix(caller, sessionCaller)
-	return ok && (rest == "" || rest[0] == ' ' || rest[0] == ':')
+	return ok && (rest == "" || strings.ContainsAny(rest[:1], " ,:")) // ":" of earlier nodes
 }

@@ -155,13 +155,16 @@ func TestCallersOfSessionsHaveAMark(t *testing.T) {
 		verified, stated string
 		want             string
 	}{
-		{spawned, "", "", "agent protocol session"}, {spawned, "", "bob", "agent protocol session: bob"},
+		{spawned, "", "", "agent protocol session"}, {spawned, "", "bob", "agent protocol session, not verified: bob"},
 		{spawned, "agent protocol A.U", "bob", "agent protocol session A.U"},
-		{other, "", "", "agent protocol"}, {other, "", "bob", "bob"}, {other, "agent protocol A.U", "bob", "agent protocol A.U"},
+		{other, "", "", "agent protocol"}, {other, "", "bob", "agent protocol, not verified: bob"}, {other, "agent protocol A.U", "bob", "agent protocol A.U"},
 	} {
 		if got := k.agent.runCaller(k.verified, k.stated); got != k.want || isSessionCaller(got) != k.agent.spawned {
 			t.Errorf("%q for %q and %q, want %q", got, k.verified, k.stated, k.want)
 		}
+	}
+	if !isSessionCaller("agent protocol session: bob") { // in logs of earlier nodes
+		t.Error("the caller of an earlier node is none of a session")
 	}
 	if isSessionCaller("agent protocol sessions") {
 		t.Error("another caller counts as that of a session")

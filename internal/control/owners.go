@@ -47,6 +47,10 @@ func (c *Control) withOwner(ctx context.Context, subject, reply string) (context
 var errOperators = &client.Error{Code: client.CodeForbidden, Text: "only an operator may do this: it concerns the runs of all owners",
 	Hint: "use a credential that may publish to troupe.cmd.>, without --as"}
 
+// errVerifiedCaller refuses a caller that a node states of a prompt whose sender it has verified.
+var errVerifiedCaller = &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("only a node states a caller that begins with %q", names.AgentCaller),
+	Hint: "state another caller"}
+
 func notOwner(what, id, owner string) error {
 	return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("the %s %.80q does not belong to %s", what, id, owner),
 		Hint: "its owner can do this, or an operator: a credential that may publish to troupe.cmd.>, without --as"}
@@ -86,6 +90,9 @@ func (c *lookup) checkOwner(ctx context.Context, request any) error {
 		return nil // the handler looks whose it is
 	case *client.RunRequest:
 		r.Owner = owner
+		if strings.HasPrefix(r.Caller, names.AgentCaller) {
+			return errVerifiedCaller
+		}
 		return c.checkOwnSources(ctx, *r)
 	case *client.DeleteRequest:
 		if run = r.RunID; run == "" {

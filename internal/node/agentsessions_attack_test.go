@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/agentprotocol"
 	"github.com/troupe-run/troupe/internal/bus"
 )
 
@@ -58,7 +59,7 @@ func TestAttackSessionKeepsItsFieldsAfterARestart(t *testing.T) {
 		t.Fatal(r.raw)
 	}
 	run := c.awaitQuestion(c.request("agents.prompt.troupe.ops.narrow", `{"prompt":"Buy","troupe":{"caller":"bob"}}`))
-	if d, err := user.Describe(testContext(t), run); err != nil || d.Description.Caller != "agent protocol session: bob" || d.Description.RootTurns != 3 {
+	if d, err := user.Describe(testContext(t), run); err != nil || d.Description.Caller != "agent protocol session, not verified: bob" || d.Description.RootTurns != 3 {
 		t.Errorf("%+v %v", d.Description, err)
 	}
 	if _, err := user.Run(testContext(t), client.RunRequest{RunID: client.NewID(), Prompt: "Buy", Conversation: "shop"}); err != nil {
@@ -128,5 +129,28 @@ func TestAttackSpawnEndsNoOtherRuns(t *testing.T) {
 	i, err := user.Conversations().Get(testContext(t), "shop")
 	if err != nil || i.Active != other.RunID || i.Waiting != 0 || i.Count < 3 {
 		t.Errorf("%+v %v", i, err)
+	}
+}
+
+// A prompt that is not signed states a caller that is not taken for a signed sender, nor for a session. An owner cannot
+// state one by the request run either.
+func TestAttackForgedCaller(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	h, c := startAgentsOnBus(t, remembering, func(c *Config) { c.AgentsOnBus.Senders = agentprotocol.AnySender })
+	user := connectClient(t, h)
+	for _, forged := range []string{"agent protocol $G.UAWW24XPLGOX3R3JF4OZEZZ6RUXMB55DSWJCEFFSUDFBCKJD4MSCMQYI", "agent protocol session", "bob"} {
+		r := c.prompt(fmt.Sprintf(`{"prompt":"Hello","troupe":{"caller":%q}}`, forged))
+		d, err := user.Describe(testContext(t), r.run)
+		if err != nil || d.Description.Caller != "agent protocol, not verified: "+forged {
+			t.Errorf("%q: %+v %v", forged, d.Description, err)
+		}
+		m, err := c.nc.RequestWithContext(testContext(t), "troupe.cmd.as.alice.run", fmt.Appendf(nil, `{"run_id":%q,"prompt":"Hello","caller":%q}`, client.NewID(), forged))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code := m.Header.Get("Nats-Service-Error-Code"); (code == "403") != (forged != "bob") {
+			t.Errorf("%q of an owner: %q %s", forged, code, m.Data)
+		}
 	}
 }

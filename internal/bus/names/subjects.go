@@ -306,6 +306,9 @@ const (
 	AgentHeartbeat = "hb"
 )
 
+// AgentCaller begins the caller of each run that a prompt of that protocol has started.
+const AgentCaller = "agent protocol"
+
 // AgentSubject is a subject of the Synadia Agent Protocol for one exported agent.
 func (n Names) AgentSubject(verb, owner, name string) (string, error) {
 	if err := checkTokens(verb, owner, name); err != nil {
