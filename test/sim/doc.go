@@ -187,7 +187,7 @@
 //
 // # Outside the model
 //
-// Actors that are given up (activation.UnfinishedStarts), the store of blobs, shards, the bound of read-ahead,
+// Members that represent agents of other programs, actors that are given up (activation.UnfinishedStarts), the store of blobs, shards, the bound of read-ahead,
 // and two bits of rot at once. For a damaged log the
 // simulator checks only that the damage is noticed where PROTOCOL P13 can notice
 // it, that a log known to be damaged halts, and that the run ends. Where
