@@ -18,8 +18,9 @@ func (cs *Commands) findTrifectas(g Sources, list []Info) (why string) {
 		if a.Hidden != "" {
 			continue
 		}
-		run, d, known := o, supervisor.Definition{}, false
-		if d, known = definitionOf(run, a.Name); !known { // only a run that begins with the agent has it
+		run := o
+		d, known := definitionOf(run, a.Name)
+		if !known { // only a run that begins with the agent has it
 			if run, _, err = PreviewRun(cs.Sessions, g, "", a.Name); err != nil {
 				why = err.Error()
 				continue
