@@ -107,6 +107,7 @@ func (h *Host) isElsewhere(data []byte) bool {
 // handleControl serves a request to the controller in a goroutine of its own. caller names a verified sender. A node
 // that is busy or closing is silent about a request that elsewhere reports as one for another node.
 func (h *Host) handleControl(do func(ctx context.Context, caller string, data []byte) (any, error), elsewhere func(data []byte) bool) func(micro.Request) {
+	verbSlots := make(chan struct{}, PromptsAtOnce) // not those of prompts: a node that answers many can still be told to stop
 	return func(r micro.Request) {
 		if !bus.CanAnswer(r.Reply()) {
 			return
@@ -129,7 +130,7 @@ func (h *Host) handleControl(do func(ctx context.Context, caller string, data []
 			refuse(*failed)
 			return
 		}
-		slots, deny := h.promptSlots, refuse
+		slots, deny := verbSlots, refuse
 		if elsewhere != nil && elsewhere(r.Data()) {
 			slots, deny = h.denialSlots, func(problem) {}
 		}

@@ -132,6 +132,38 @@ func TestAttackSpawnEndsNoOtherRuns(t *testing.T) {
 	}
 }
 
+// A node with as many prompts as it answers at once still lists and stops a session.
+func TestAttackPromptsKeepNoStopOut(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	_, c := startAgentsOnBus(t, asking)
+	if r := c.control("spawn", `{"session_id":"plans","max_lifetime_s":0}`); r.code != "" {
+		t.Fatal(r.raw)
+	}
+	stream := c.request("agents.prompt.troupe.ops.plans", "Buy one")
+	for i := range agentprotocol.PromptsAtOnce {
+		sub := stream
+		if i > 0 {
+			sub = c.request(promptSubject, "Buy one")
+		}
+		if m := c.next(sub); string(m.Data) != ackChunk {
+			t.Fatalf("%v %s", m.Header, m.Data)
+		}
+	}
+	if r := c.prompt("One more"); r.code != "429" {
+		t.Fatalf("%+v", r)
+	}
+	if r := c.control("list", ""); r.names() != "plans" {
+		t.Errorf("list: %s", r.raw)
+	}
+	if r := c.control("stop", `{"session_id":"plans"}`); !r.OK {
+		t.Fatalf("stop: %s", r.raw)
+	}
+	if end := c.lastOf(stream); !strings.Contains(string(end.Data), `"error":"canceled"`) {
+		t.Errorf("the prompt of the session: %s", end.Data)
+	}
+}
+
 // A prompt that is not signed states a caller that is not taken for a signed sender, nor for a session. An owner cannot
 // state one by the request run either.
 func TestAttackForgedCaller(t *testing.T) {
