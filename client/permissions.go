@@ -62,3 +62,13 @@ func NarrowPermissions(ctx context.Context, c *Client, r PermissionsRequest) err
 	r.Request = orNew(r.Request)
 	return c.askNode(ctx, "permissions", r, nil)
 }
+
+// NarrowPermissionsOn is NarrowPermissions by a node of a machine, where the links in the paths of rules are followed.
+func NarrowPermissionsOn(ctx context.Context, c *Client, machine string, r PermissionsRequest) error {
+	subject, err := c.names.MachineCommand("permissions", machine)
+	if err != nil {
+		return err
+	}
+	r.Request = orNew(r.Request)
+	return c.askAt(ctx, subject, "permissions", r, nil)
+}

@@ -53,6 +53,9 @@ type Config struct {
 	FindTools     toolFinder   // default: no tool is added to live agents
 	// ParseNarrowing reads what a request takes from live agents. Default: nothing is taken.
 	ParseNarrowing func(supervisor.Opened, client.PermissionsRequest) (spec.Narrowing, error)
+	// NarrowOn sends what a request takes from live agents to the nodes of a machine, in the name of an owner; "": an operator.
+	// Default: this node reads the rules of all runs.
+	NarrowOn func(ctx context.Context, owner, machine string, r client.PermissionsRequest) error
 	// Cluster is the nodes that share the logs. nil: this node owns them alone.
 	Cluster *Cluster
 	// Self returns what a node that owns all logs reports about itself; its name is in Name.
@@ -183,7 +186,7 @@ func Serve(cfg Config) (*Control, error) {
 			return nil, errors.Join(fmt.Errorf("control: %s: %w", verb, err), c.Close())
 		}
 	}
-	for _, verb := range []string{"run", "restore"} { // their requests may name a directory of this machine
+	for _, verb := range []string{"run", "restore", "permissions"} { // their requests may name paths of this machine
 		here, err := cfg.Names.MachineCommand(verb, cfg.Machine)
 		if err == nil {
 			err = addEndpoints(c, verb+"-here", here, handlers[verb])

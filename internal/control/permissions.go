@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
@@ -51,6 +52,9 @@ func narrowPermissions(ctx context.Context, c *commander, r client.PermissionsRe
 	if err := checkRequestsLeft(mailbox.At(r.RunID, mailbox.Super), full.requests); err != nil {
 		return nil, err
 	}
+	if at := foreignMachine(c, full.state.Run, r); at != "" {
+		return struct{}{}, c.cfg.NarrowOn(ctx, requestOwner(ctx), at, r)
+	}
 	if c.cfg.ParseNarrowing == nil {
 		return nil, badNarrowing("this node reads no rules")
 	}
@@ -64,6 +68,16 @@ func narrowPermissions(ctx context.Context, c *commander, r client.PermissionsRe
 		}
 	}
 	return c.appendToViewed(ctx, l, r.Request, "", "", f.Kind(), f)
+}
+
+// foreignMachine returns the machine of a run with a directory elsewhere if the request has rules: links in their paths lead to
+// other paths here. "": this node reads the rules.
+func foreignMachine(c *commander, o supervisor.Opened, r client.PermissionsRequest) string {
+	machine, ok := strings.CutPrefix(o.NodePool, names.MachinePrefix)
+	if !ok || len(r.Ask)+len(r.Deny) == 0 || c.cfg.NarrowOn == nil || o.NodePool == names.MachinePool(c.cfg.Machine) {
+		return ""
+	}
+	return machine
 }
 
 func badNarrowing(format string, args ...any) error {

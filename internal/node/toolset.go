@@ -92,6 +92,9 @@ func withRestore(n *Node, c control.Config) control.Config {
 		return runspec.ForkModel(n.builder, o, named)
 	}
 	c.ParseNarrowing = runspec.ParseNarrowing
+	if n.embedded == nil { // nodes of several machines may share the server
+		c.NarrowOn = (&machineAsker{node: n}).narrow
+	}
 	c.FindTools = func(o supervisor.Opened, names []string) ([]model.ToolSpec, map[string]string, error) {
 		return runspec.FindTools(n.builder, o, names)
 	}
