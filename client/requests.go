@@ -344,7 +344,8 @@ type NodeInfo struct {
 	PID     int    `json:"pid,omitempty"`
 	Version string `json:"version,omitempty"`
 	Started string `json:"started,omitempty"`
-	// State is live or leaving; for a single node with its own server, it is alone.
+	// State is live or leaving, or silent if two heartbeats in a row are missing; for a single node with its own server,
+	// it is alone.
 	State string `json:"state"`
 	// Heard is the time of its last heartbeat, by the clock of the server.
 	Heard string `json:"heard,omitempty"`

@@ -31,7 +31,8 @@ func (s State) Result() event.Result {
 			a.Parent = &parent
 		}
 		if q := m.Query; q != nil {
-			a.Query = &event.OpenQuery{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call, Approvals: q.Approvals, ApprovedBy: q.ApprovedBy}
+			a.Query = &event.OpenQuery{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call,
+				Digest: q.Digest, Rule: q.Rule, DueMS: q.Due, Approvals: q.Approvals, ApprovedBy: q.ApprovedBy}
 		}
 		switch {
 		case m.Done:

@@ -163,7 +163,7 @@ func (o *Owner) ClusterView() *control.Cluster {
 	return &control.Cluster{Ask: k.RequestLeave, HoldJob: k.HoldJob, TTL: cmp.Or(o.cfg.LeaseTTL, shard.TTLDefault), Nodes: func() []client.NodeInfo {
 		list := []client.NodeInfo{}
 		for _, n := range k.Nodes() {
-			i := describeNode(n)
+			i := describeNode(n, cmp.Or(o.cfg.LeaseTTL, shard.TTLDefault))
 			if n.ID == k.ID() {
 				i.Proof, i.LogHealth = o.cfg.Proof, o.cfg.LogHealth()
 				i.Live, i.Resting = o.census.readCounts()
@@ -175,13 +175,20 @@ func (o *Owner) ClusterView() *control.Cluster {
 	}}
 }
 
+// silentPart is the part of the lease time after which a node without a heartbeat is silent: nodes renew their
+// keys four times in it, so two renewals are missing.
+const silentPart = 0.6
+
 // describeNode converts a node to the form that clients see.
-func describeNode(n shard.SeenNode) client.NodeInfo {
+func describeNode(n shard.SeenNode, ttl time.Duration) client.NodeInfo {
 	i := client.NodeInfo{ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, Version: n.Version, State: "live",
 		Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Heard: n.Heard.UTC().Format(time.RFC3339Nano), HeardMS: time.Since(n.Came).Milliseconds(),
 		Live: n.Live, Busy: n.Busy, Resting: n.Resting, Profile: n.Profile, Unproven: n.Unproven, HTTP: n.HTTP, Avoids: n.Avoids, Unreadable: n.Unreadable, Shards: []int{}, Pools: map[string][]int{}}
 	if n.Leaving {
 		i.State = "leaving"
+	}
+	if float64(time.Since(n.Came)) > silentPart*float64(ttl) {
+		i.State = "silent"
 	}
 	for _, name := range n.Pools {
 		i.Pools[name] = []int{}

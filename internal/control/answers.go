@@ -125,8 +125,35 @@ func checkAnswer(r client.AnswerRequest, q supervisor.OpenQuestion, now time.Tim
 		if err := checkApproval(r, q); err != nil {
 			return err
 		}
+	case r.Decision == spec.Approve && q.Digest == "" && q.Reason == spec.NeedsHuman:
+		if options := offeredOptions(q.Question); options != "" {
+			return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("approve answers nothing: %q in %s offers %s", r.Query, r.RunID, options),
+				Hint: "answer with one of them, or with a text of your own; skip goes on without an answer"}
+		}
 	}
 	return checkAlways(r, q)
+}
+
+// offeredOptions returns the options with which a question of an agent ends, "(red | green)"; "" if there are none.
+func offeredOptions(question string) string {
+	if !strings.HasSuffix(question, ")") {
+		return ""
+	}
+	for i, depth := len(question)-1, 0; i >= 0; i-- {
+		switch question[i] {
+		case ')':
+			depth++
+		case '(':
+			depth--
+		}
+		if depth == 0 {
+			if options := question[i:]; strings.Contains(options, " | ") {
+				return options
+			}
+			return ""
+		}
+	}
+	return ""
 }
 
 // checkAlways refuses an approval for longer than a rule can say.

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/model/script"
 )
 
@@ -222,8 +223,8 @@ func (d caseDecoder) readScript(n yaml.Node, what string) (*script.Script, error
 		if m := yamlField.FindStringSubmatch(text); m != nil {
 			return nil, d.badFile(lineOf(&n, m[1]), "%s: unknown key %q", what, m[1])
 		}
-		if m := regexp.MustCompile(`field (\S+) not found`).FindStringSubmatch(text); m != nil {
-			return nil, d.badFile(lineOf(&n, m[1]), "%s: unknown key %q", what, m[1])
+		if key, ok := errors.AsType[*safefile.KeyError](err); ok { // its line is one of the part alone
+			return nil, d.badFile(lineOf(&n, key.Key), "%s: unknown key %q", what, key.Key)
 		}
 		return nil, d.badFile(n.Line, "%s: %s", what, text)
 	}

@@ -377,7 +377,9 @@ func (cfg Config) chooseScript(path, why string) (Choice, error) {
 	if err != nil {
 		return Choice{}, fmt.Errorf("%s/%s: %w", Script, path, err)
 	}
-	return Choice{Provider: Script, Model: path, Why: why, Client: s.Client(""), Window: s.Window, Bound: Exact, Price: freePrice}, nil
+	named := *s // the script may be shared with other names
+	named.Name = path
+	return Choice{Provider: Script, Model: path, Why: why, Client: named.Client(""), Window: s.Window, Bound: Exact, Price: freePrice}, nil
 }
 
 func (cfg Config) chooseBuiltin(why string) (Choice, error) {

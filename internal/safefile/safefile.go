@@ -141,8 +141,11 @@ func fileError(name string, err error) error {
 var lineNumber = regexp.MustCompile(`\bline (\d+)`)
 
 // ErrorLine returns the line at which a parser reports an error (", line 3"), without what the
-// error quotes of the file; "" if it reports no line.
+// error quotes of the file; "" if it reports no line. It also says which keys are known where one is not.
 func ErrorLine(err error) string {
+	if key, ok := errors.AsType[*KeyError](err); ok {
+		return ", " + key.publicText()
+	}
 	if m := lineNumber.FindStringSubmatch(err.Error()); m != nil {
 		return ", line " + m[1]
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +21,9 @@ const bytesPerToken = 4
 
 // maxCounted bounds how many failing requests a client counts (Failure.Times).
 const maxCounted = 4096
+
+// namedAgentsBytes bounds how much of the names of a script's agents an error lists.
+const namedAgentsBytes = 200
 
 // systemPrefix starts the line of a system prompt that names the agent of a request without a
 // Caller.
@@ -45,6 +50,9 @@ func (c *scriptClient) Complete(ctx context.Context, req model.Request, emit fun
 		emit = func(model.Delta) {}
 	}
 	agent, list := c.repliesFor(req)
+	if len(list) == 0 {
+		return model.Reply{}, c.script.missingAgent(agent)
+	}
 	n := c.countReplies(agent, req.Messages)
 	r := c.script.replyAt(list, n)
 	p := newPlay(r, req, agent, n)
@@ -89,6 +97,19 @@ func (c *scriptClient) repliesFor(req model.Request) (agent string, list []Reply
 		list = c.script.Default
 	}
 	return agent, list
+}
+
+// missingAgent is the error for an agent without replies. An empty text would look like an answer.
+func (s *Script) missingAgent(agent string) *model.Error {
+	known := slices.Sorted(maps.Keys(s.Agents))
+	text := fmt.Sprintf("script %s has no replies for agent %q, and no default", s.Name, agent)
+	if s.Name == "" {
+		text = fmt.Sprintf("the script has no replies for agent %q, and no default", agent)
+	}
+	if len(known) > 0 {
+		text += "; it has replies for " + clip.Text(strings.Join(known, ", "), namedAgentsBytes)
+	}
+	return &model.Error{Class: model.Misconfigured, Unbilled: true, Message: text}
 }
 
 // replyAt is reply n of a list.

@@ -81,6 +81,8 @@ type Script struct {
 	Window int64 `yaml:"window,omitempty"`
 	// Verbatim sends texts and arguments as they are written: nothing in them is replaced.
 	Verbatim bool `yaml:"verbatim,omitempty"`
+	// Name is the name of the script in errors, such as its path.
+	Name string `yaml:"-"`
 }
 
 // Reply is one scripted reply. The zero Reply is an empty answer.
@@ -163,7 +165,7 @@ func Parse(data []byte) (*Script, error) {
 	dec.KnownFields(true)
 	s := &Script{}
 	if err := dec.Decode(s); err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrScript, err)
+		return nil, fmt.Errorf("%w: %w", ErrScript, explainDecoding(err))
 	}
 	if err := dec.Decode(&Script{}); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: more than one document", ErrScript)
@@ -187,7 +189,11 @@ func Load(path string) (*Script, error) {
 	if err != nil {
 		return nil, fmt.Errorf("script: %w", err)
 	}
-	return Parse(data)
+	s, err := Parse(data)
+	if err == nil {
+		s.Name = path
+	}
+	return s, err
 }
 
 // classes are the errors a script may name.

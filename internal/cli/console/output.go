@@ -99,8 +99,8 @@ func useBlockStyle(n *yaml.Node) {
 	}
 }
 
-// PrintResult writes the one result of a run.
-func (c *Console) PrintResult(r event.Result) error {
+// PrintResult writes the one result of a run. command completes the command lines that it suggests.
+func (c *Console) PrintResult(r event.Result, command func(string) string) error {
 	switch c.Output {
 	case "json", "stream-json", "jsonl":
 		raw, err := json.Marshal(r)
@@ -115,14 +115,7 @@ func (c *Console) PrintResult(r event.Result) error {
 		return c.PrintData(r)
 	}
 	if r.IsError {
-		text := "stopped: " + string(r.Reason)
-		if isParked(r) {
-			text = "parked, and nothing is lost: " + string(r.Reason)
-		}
-		if r.Detail != "" {
-			text += ": " + term.CleanLine(r.Detail)
-		}
-		c.Say(c.ErrStyle.Yellow(text))
+		c.Say(c.ErrStyle.Yellow(stopLine(r, command)))
 	}
 	if r.Text == "" {
 		return nil

@@ -1,10 +1,12 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -206,10 +208,61 @@ func limitCells(l budget.Limit) []string {
 	return cells
 }
 
-// changeBudget sends the change and shows the current budget once the change is in effect.
+// changeBudget sends the change and says in one line what is in force from then on.
 func (cs *Commands) changeBudget(ctx context.Context, s *session.Session, r client.BudgetRequest) error {
 	if err := s.Budget(ctx, r); err != nil {
 		return err
 	}
-	return cs.printRecorded(ctx, s, r.RunID)
+	var limit budget.Limit
+	if r.Agent == "" {
+		info, err := s.Describe(ctx, r.RunID)
+		if err != nil {
+			return err
+		}
+		limit = info.Description.Budget.Limit
+	}
+	// The log has the change, and the supervisor may not have read it yet: so it counts here.
+	limit.Tokens, limit.Nano, limit.Calls = cmp.Or(r.Limits.Tokens, limit.Tokens), cmp.Or(r.Limits.Nano, limit.Nano), cmp.Or(r.Limits.Calls, limit.Calls)
+	limits := map[string]any{}
+	for name, v := range map[string]int64{"tokens": limit.Tokens, "nano_usd": limit.Nano, "tool_calls": limit.Calls} {
+		if v > 0 {
+			limits[name] = v
+		}
+	}
+	fields := map[string]any{"limits": limits, "frozen": r.Freeze}
+	if r.Agent != "" {
+		fields["agent"] = r.Agent
+	}
+	return cs.printInForce(ctx, s, r.RunID, budgetLine(r, limit), fields)
+}
+
+// budgetLine says in one line what a change of limits has put in force.
+func budgetLine(r client.BudgetRequest, limit budget.Limit) string {
+	of, none := "the run", "no limit"
+	if r.Agent != "" {
+		of, none = term.CleanLine(r.Agent)+" and the agents below it", "its limit is unchanged"
+	}
+	var parts []string
+	if limit.Tokens > 0 {
+		parts = append(parts, term.FormatTokens(limit.Tokens)+" tokens")
+	}
+	if limit.Nano > 0 {
+		parts = append(parts, term.FormatUSD(float64(limit.Nano)/console.NanoUSD, false))
+	}
+	if limit.Calls > 0 {
+		parts = append(parts, console.CountOf(int(limit.Calls), "tool call"))
+	}
+	line := "in force for " + of + ": " + none
+	if len(parts) > 0 {
+		line = "in force for " + of + ": at most " + strings.Join(parts, ", ")
+	}
+	switch {
+	case r.Freeze && r.Agent == "":
+		line += "; frozen: only closing turns are granted"
+	case r.Freeze:
+		line += "; frozen: they wait at their next turn"
+	case r.Unfreeze:
+		line += "; not frozen: they continue"
+	}
+	return line
 }

@@ -5,9 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/term"
 )
 
 // Steer makes the command steer.
@@ -28,7 +30,14 @@ func (cs *Commands) Steer() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return cs.printRecorded(ctx, s, run)
+				if id == "" {
+					id = string(spec.Root)
+				}
+				line := term.CleanLine(id) + " reads the message at its next turn"
+				if now {
+					line = term.CleanLine(id) + " ends its turn and reads the message"
+				}
+				return cs.printInForce(ctx, s, run, line, map[string]any{"agent": id, "now": now})
 			})
 		},
 	}

@@ -18,6 +18,9 @@ func PrintAnswerHint(a *console.Console, s *session.Session, run string, end End
 		if m.Query != nil {
 			a.Say(a.ErrStyle.Yellow(fmt.Sprintf("%s asks: %s", term.CleanLine(m.Name), term.QuestionLine(s.QuestionText(run, m)))))
 			decision, others := "approve", `   # or deny, skip, "a text"`
+			if m.Query.Rule != "" && m.Query.Approvals < 2 { // what two people must approve, no rule of one allows
+				others += "; --always run or --always project approves calls like it, too"
+			}
 			if q := m.Query; q.Digest == "" && q.Reason == spec.NeedsHuman && q.Call != "" { // any text answers what an agent asks
 				decision, others = `"your answer"`, "   # or skip"
 			}

@@ -6,12 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/term"
 )
-
-// canceledReasons are the ends of a run that a person has stopped.
-var canceledReasons = []spec.Reason{spec.ByCancel, spec.AbortedTools, spec.AbortedStreaming}
 
 const (
 	saidLines  = 8 // of what the agent of a canceled run has said last

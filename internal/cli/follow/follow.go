@@ -368,12 +368,12 @@ func (f *Follower) PrintResult(s *session.Session, end Ending) error {
 	if (f.console.Output == "" || f.console.Output == "text") && isShort && r.Detail == "" {
 		r.Detail = f.tree.Shortage()
 	}
-	if isText := f.console.Output == "" || f.console.Output == "text"; !isText || !slices.Contains(canceledReasons, r.Reason) {
-		return f.console.PrintResult(r)
+	if isText := f.console.Output == "" || f.console.Output == "text"; !isText || !slices.Contains(console.CanceledReasons, r.Reason) {
+		return f.console.PrintResult(r, s.Command)
 	}
 	said, left := splitCanceled(r.Text)
 	r.Text = said
-	err := f.console.PrintResult(r)
+	err := f.console.PrintResult(r, s.Command)
 	if left != "" {
 		f.console.Say(f.console.ErrStyle.Dim("not printed: " + left + "; " + s.Command("result "+f.run) + " prints it, " + s.Command("transcript "+f.run) + " shows all"))
 	}

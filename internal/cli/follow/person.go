@@ -314,6 +314,11 @@ func (p *terminalUser) send(s *session.Session, r client.AnswerRequest) error {
 	p.settled[r.Agent+" "+r.Query] = true
 	err := request.SendAnswer(s.Context, s, r, p.console.Say)
 	var refused *client.Error
+	if errors.As(err, &refused) && refused.Code == client.CodeBad { // the question is put again
+		delete(p.settled, r.Agent+" "+r.Query)
+		p.console.Say(p.console.ErrStyle.Yellow(term.CleanLine(refused.Text + ": " + refused.Hint)))
+		return nil
+	}
 	if errors.As(err, &refused) && (refused.Code == client.CodeConflict || refused.Code == client.CodeNotFound) {
 		p.console.Say(p.console.ErrStyle.Yellow("the answer does not count: " + term.CleanLine(refused.Text)))
 		return nil

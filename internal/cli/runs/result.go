@@ -53,7 +53,7 @@ func (cs *Commands) printResult(ctx context.Context, s *session.Session, run str
 			return unfinishedError(s, run, info.State)
 		}
 	}
-	if err := cs.Console.PrintResult(*info.Result); err != nil {
+	if err := cs.Console.PrintResult(*info.Result, s.Command); err != nil {
 		return err
 	}
 	return exit.WithCode(exit.ForReason(info.Result.Reason, false))

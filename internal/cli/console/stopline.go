@@ -1,0 +1,71 @@
+package console
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+// CanceledReasons are the ends of a run that a person has canceled.
+var CanceledReasons = []spec.Reason{spec.ByCancel, spec.AbortedTools, spec.AbortedStreaming}
+
+// limitFlags are the flags of the limits that end a run, each with its setting.
+var limitFlags = map[spec.Reason]string{
+	spec.MaxTurns:        "--max-turns (max_turns)",
+	spec.MaxToolCalls:    "--max-tool-calls (max_tool_calls)",
+	spec.TokenBudget:     "--max-tokens (max_tokens)",
+	spec.CostBudget:      "--max-budget-usd (max_budget_usd)",
+	spec.Timeout:         "--timeout (timeout)",
+	spec.Vetoed:          "--max-vetoes (max_vetoes)",
+	spec.Malformed:       "--max-malformed (max_malformed)",
+	spec.MaxOutputTokens: "--max-output-tokens (max_output_tokens)",
+	spec.Unanswered:      "--park-timeout (park_timeout)",
+}
+
+// agentLimitFlags are those of one agent, where they have other names.
+var agentLimitFlags = map[spec.Reason]string{
+	spec.MaxToolCalls: "--max-agent-tool-calls (max_agent_tool_calls)",
+	spec.TokenBudget:  "--max-agent-tokens (max_agent_tokens)",
+	spec.CostBudget:   "--max-agent-budget-usd (max_agent_budget_usd)",
+}
+
+// stopLine says in one line why a run has ended without success, or waits, and what to do next. command completes a
+// command line about the run; nil: the line names none.
+func stopLine(r event.Result, command func(string) string) string {
+	word, detail := "stopped: "+string(r.Reason), term.CleanLine(r.Detail)
+	isWaiting := isParked(r)
+	switch {
+	case isWaiting:
+		word = "parked, and nothing is lost: " + string(r.Reason)
+	case r.Reason == spec.ByCancel:
+		word, detail = "canceled", strings.TrimPrefix(detail, "canceled ")
+	case slices.Contains(CanceledReasons, r.Reason):
+		word, detail = "canceled ("+string(r.Reason)+")", strings.TrimPrefix(detail, "canceled ")
+	}
+	if detail != "" {
+		word += ": " + detail
+	}
+	if isWaiting || command == nil {
+		return word
+	}
+	var next []string
+	flag := limitFlags[r.Reason]
+	if own := agentLimitFlags[r.Reason]; own != "" && strings.Contains(detail, "the agent's limit") {
+		flag = own
+	}
+	if flag != "" {
+		next = append(next, flag+" sets the limit")
+	}
+	switch {
+	case r.Reason == spec.LogDamaged:
+		next = append(next, command("verify "+r.Run)+" names the damage")
+	case r.Turns == 0:
+		next = append(next, command("events "+r.Run)+" shows what happened")
+	default:
+		next = append(next, command("run --fork "+r.Run+` "go on"`)+" continues from its history")
+	}
+	return word + "; next: " + strings.Join(next, ", ")
+}

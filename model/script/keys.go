@@ -1,0 +1,57 @@
+package script
+
+import (
+	"errors"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/troupe-run/troupe/internal/safefile"
+)
+
+// unknownField is how the decoder reports a key that a type does not have.
+var unknownField = regexp.MustCompile(`^line (\d+): field (.*) not found in type script\.(\w+)$`)
+
+// keyOwners are the parts of a script in the words of its author, by the type that the decoder names.
+var keyOwners = map[string]struct {
+	name string
+	kind reflect.Type
+}{
+	"Script":  {"a script", reflect.TypeFor[Script]()},
+	"Reply":   {"a reply", reflect.TypeFor[Reply]()},
+	"Call":    {"a call", reflect.TypeFor[Call]()},
+	"Usage":   {"usage", reflect.TypeFor[Usage]()},
+	"Failure": {"an error", reflect.TypeFor[Failure]()},
+}
+
+// explainDecoding names the first unknown key of a script with the keys that its place may have.
+func explainDecoding(err error) error {
+	list, ok := errors.AsType[*yaml.TypeError](err)
+	if !ok {
+		return err
+	}
+	for _, text := range list.Errors {
+		m := unknownField.FindStringSubmatch(text)
+		if m == nil {
+			continue
+		}
+		line, owner := m[1], keyOwners[m[3]]
+		if n, err := strconv.Atoi(line); err == nil && owner.kind != nil {
+			return &safefile.KeyError{Line: n, Key: m[2], Of: owner.name, Known: yamlKeys(owner.kind)}
+		}
+	}
+	return err
+}
+
+// yamlKeys lists the keys of a type in YAML.
+func yamlKeys(t reflect.Type) (keys []string) {
+	for field := range t.Fields() {
+		if key, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); key != "" && key != "-" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
