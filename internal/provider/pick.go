@@ -377,9 +377,7 @@ func (cfg Config) chooseScript(path, why string) (Choice, error) {
 	if err != nil {
 		return Choice{}, fmt.Errorf("%s/%s: %w", Script, path, err)
 	}
-	named := *s // the script may be shared with other names
-	named.Name = path
-	return Choice{Provider: Script, Model: path, Why: why, Client: named.Client(""), Window: s.Window, Bound: Exact, Price: freePrice}, nil
+	return Choice{Provider: Script, Model: path, Why: why, Client: s.Named(path).Client(""), Window: s.Window, Bound: Exact, Price: freePrice}, nil
 }
 
 func (cfg Config) chooseBuiltin(why string) (Choice, error) {

@@ -3,8 +3,6 @@ package safefile
 import (
 	"fmt"
 	"strings"
-
-	"github.com/troupe-run/troupe/internal/suggest"
 )
 
 // KeyError is the error of a key that a file may not have at its place.
@@ -13,12 +11,13 @@ type KeyError struct {
 	Key   string
 	Of    string   // what has the key: "a reply"
 	Known []string // the keys that it may have
+	Near  string   // the one of them that Key was probably meant to be; ""
 }
 
 // Error names the key. A message to a client that may not read the file has the text of ErrorLine instead.
 func (e *KeyError) Error() string {
-	if near := suggest.Nearest(e.Key, e.Known); near != "" {
-		return fmt.Sprintf("line %d: %s has no key %q; did you mean %s?", e.Line, e.Of, e.Key, near)
+	if e.Near != "" {
+		return fmt.Sprintf("line %d: %s has no key %q; did you mean %s?", e.Line, e.Of, e.Key, e.Near)
 	}
 	return fmt.Sprintf("line %d: %s has no key %.40q; its keys are %s", e.Line, e.Of, e.Key, strings.Join(e.Known, ", "))
 }
@@ -26,7 +25,7 @@ func (e *KeyError) Error() string {
 // publicText names the key only where it is almost one that the file may have: any other could be a part of a file of
 // another kind, which a client must not read.
 func (e *KeyError) publicText() string {
-	if suggest.Nearest(e.Key, e.Known) != "" {
+	if e.Near != "" {
 		return e.Error()
 	}
 	return fmt.Sprintf("line %d: %s has only the keys %s", e.Line, e.Of, strings.Join(e.Known, ", "))

@@ -35,6 +35,12 @@ func (s *Script) Client(agent string) model.Client {
 	return &scriptClient{script: s, agent: agent, failed: map[uint64]int{}, asked: map[string]int{}}
 }
 
+// Named returns the script with a name for errors; the script itself may be shared.
+func (s Script) Named(name string) *Script {
+	s.Name = name
+	return &s
+}
+
 type scriptClient struct {
 	script *Script
 	agent  string

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/internal/suggest"
 )
 
 // unknownField is how the decoder reports a key that a type does not have.
@@ -40,7 +41,8 @@ func explainDecoding(err error) error {
 		}
 		line, owner := m[1], keyOwners[m[3]]
 		if n, err := strconv.Atoi(line); err == nil && owner.kind != nil {
-			return &safefile.KeyError{Line: n, Key: m[2], Of: owner.name, Known: yamlKeys(owner.kind)}
+			known := yamlKeys(owner.kind)
+			return &safefile.KeyError{Line: n, Key: m[2], Of: owner.name, Known: known, Near: suggest.Nearest(m[2], known)}
 		}
 	}
 	return err
