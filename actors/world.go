@@ -212,8 +212,8 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform
 // new set; a call that is under way keeps its own.
 func (s *shell) taskTools(t spec.Task) (*tool.Set, error) {
 	was := &s.work.toolsOf
-	sameFiles := len(was.Permissions) == len(t.Permissions) // a narrowing adds one, whose rules may hide files
-	if s.work.tools != nil && sameFiles && slices.Equal(was.Tools, t.Tools) && slices.Equal(was.Commands, t.Commands) && slices.Equal(was.Servers, t.Servers) {
+	samePermissions := len(was.Permissions) == len(t.Permissions) // a narrowing adds one, whose rules may hide files
+	if s.work.tools != nil && samePermissions && slices.Equal(was.Tools, t.Tools) && slices.Equal(was.Commands, t.Commands) && slices.Equal(was.Servers, t.Servers) {
 		return s.work.tools, nil
 	}
 	set, err := s.cfg.Tools(t)

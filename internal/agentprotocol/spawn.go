@@ -61,8 +61,8 @@ func (h *Host) spawn(_ context.Context, caller string, data []byte) (any, error)
 	return h.shorten(s.describe()), nil
 }
 
-// checkSpawn checks a spawn and fills in its agent. What only a run can tell, such as an unknown model, the first
-// prompt is told.
+// checkSpawn checks a spawn and fills in its agent. A mistake that only a run finds, such as an unknown model, is an
+// error of the first prompt.
 func (h *Host) checkSpawn(r *spawnRequest) (lifetime time.Duration, err error) {
 	if r.Agent == "" && len(h.agents) > 0 {
 		r.Agent = h.agents[0].name

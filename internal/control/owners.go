@@ -37,7 +37,7 @@ func (c *Control) withOwner(ctx context.Context, subject, reply string) (context
 	}
 	own := strings.HasPrefix(reply, bus.OwnerInbox(owner)+".") || strings.HasPrefix(reply, bus.NodeClientInbox+".")
 	if alone := c.cfg.Cluster == nil && strings.HasPrefix(reply, bus.InboxPrefix(bus.RoleClient)+"."); !own && !alone {
-		return ctx, &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("the requests of %s want their replies below %s", owner, bus.OwnerInbox(owner)),
+		return ctx, &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("a request of %s must have its reply subject below %s", owner, bus.OwnerInbox(owner)),
 			Hint: "connect with --as " + owner + ", or set the inbox prefix"}
 	}
 	return context.WithValue(ctx, ownerKey{}, owner), nil
