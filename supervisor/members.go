@@ -347,7 +347,9 @@ func handleReportLog(s State, from spec.ID, f agent.ReportLog) (State, []Effect)
 	if s.Phase != Over && m.mayLackMessages(f) {
 		doubts = []Effect{askStatus(m, s.Activation)}
 	}
-	m.Node = f.Node
+	if !m.Done { // the result of the run names the node that it ended on //mutant:ended-member-moves
+		m.Node = f.Node
+	}
 	s, fx := s.put(m).markFirstMessage(m, doubts)
 	if f.Damaged != "" { //mutant:member-damaged
 		s, more := giveUpDamaged(s, from, f.Damaged)

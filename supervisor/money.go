@@ -177,13 +177,14 @@ func handleSettle(s State, from spec.ID, f agent.Settle) (State, []Effect) {
 // applyLimits changes the limits of a live run, or freezes it; committed amounts stay. A change of
 // anything but the time limits lifts the freeze.
 func applyLimits(s State, f LimitSet) (State, []Effect) {
+	if s.Phase == Over { // its result is published //mutant:limits-change-after-the-end
+		return s, nil
+	}
 	s = s.publishEvent(event.KindBudgetChanged, event.BudgetChanged{By: f.By})
 	var more []Effect
 	if f.setsTime() { // for agents that begin later, too
 		s.Run.Agent.SoftMS, s.Run.Agent.HardMS = f.SoftMS, f.HardMS
-		if s.Phase != Over {
-			more = s.members.tellLive(agent.TimeLimitSet{SoftMS: f.SoftMS, HardMS: f.HardMS})
-		}
+		more = s.members.tellLive(agent.TimeLimitSet{SoftMS: f.SoftMS, HardMS: f.HardMS})
 	}
 	if f.namesOnlyTime() {
 		return s, more

@@ -1,7 +1,9 @@
 package supervisor_test
 
 import (
+	"cmp"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -69,6 +71,18 @@ func (p *scriptPlayer) playLine(t *testing.T, d *datadriven.TestData) string {
 	return p.stepEvent(t, e)
 }
 
+// checkFinalResult fails if a step changes the result of a run that is over.
+func checkFinalResult(t *testing.T, before, after supervisor.State, e supervisor.Input) {
+	t.Helper()
+	_, isOthers := e.Fact.(supervisor.OthersUse)
+	if before.Phase != supervisor.Over || before.Outcome.Reason == spec.LogDamaged || isOthers {
+		return
+	}
+	if was, is := before.Result(), after.Result(); !reflect.DeepEqual(was, is) {
+		t.Errorf("the run is over, and %T changes its result: it was %+v and is %+v", e.Fact, was, is)
+	}
+}
+
 // stepInput steps the machine and checks what must hold in every script.
 func (p *scriptPlayer) stepEvent(t *testing.T, e supervisor.Input) string {
 	t.Helper()
@@ -77,6 +91,7 @@ func (p *scriptPlayer) stepEvent(t *testing.T, e supervisor.Input) string {
 	before := p.state
 	after, out := supervisor.Step(before, e)
 	effects, notes := out.Effects, out.Events
+	checkFinalResult(t, before, after, e)
 	p.state = after
 	var b strings.Builder
 	b.WriteString(printState(after))
@@ -368,7 +383,7 @@ func parseCommand(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	t.Helper()
 	switch d.Cmd {
 	case "report-log":
-		r := agent.ReportLog{Node: "n2", Ordinal: argNumber(t, d, "messages", 0), Received: argNumber(t, d, "received", 0)}
+		r := agent.ReportLog{Node: cmp.Or(argValue(t, d, "node"), "n2"), Ordinal: argNumber(t, d, "messages", 0), Received: argNumber(t, d, "received", 0)}
 		if reason := argValue(t, d, "ended"); reason != "" {
 			r.Ended = &spec.Outcome{Reason: spec.Reason(reason), Partial: true}
 		}

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"reflect"
+
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/activation"
@@ -98,8 +100,21 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 	if before.Phase == supervisor.Over && after.Phase != supervisor.Over {
 		j.fail(runsEnd, "the run was over and is %s", after.Phase)
 	}
+	j.checkFinalResult(&before, after, f)
 	j.checkParkClock(&before, after)
 	j.judges.coverage.noteSupervisorStep(&before, after, f, out)
+}
+
+// checkFinalResult checks that the result of a run that is over stays what it was: it was published. In the log of one
+// agent of a run, the last entry has what the other agents have spent. A run that was halted because a log is damaged
+// is over before its agents are.
+func (j *runJudge) checkFinalResult(before, after *supervisor.State, f activation.Fact) {
+	if before.Phase != supervisor.Over || before.Outcome.Reason == spec.LogDamaged || f.Kind == (supervisor.OthersUse{}).Kind() {
+		return
+	}
+	if was, is := before.Result(), after.Result(); !reflect.DeepEqual(was, is) {
+		j.fail(runsEnd, "the run is over, and %s changes its result: it was %+v and is %+v", f.Kind, was, is)
+	}
 }
 
 // checkParkClock checks that a run ends as unanswered only if it has waited for people alone for its whole time.

@@ -175,6 +175,8 @@ var ofRun = []Mutant{
 	{"answer-before-the-end", "DESIGN 6: a parent hears the answer after the child's end",
 		own(InsertAfter(`fx = append(fx, Tell{To: from, Fact: childReport(m)})`))},
 	{"published-twice", "DESIGN 6: a run ends once", own(Without(2, 2))},
+	{"ended-member-moves", "DESIGN 6: the result of a run that is over stays what it was", own(Always)},
+	{"limits-change-after-the-end", "DESIGN 6: so it does when its limits are set late", own(Never)},
 	{"damage-told-by-the-same-life", "P1, P13: the current activation cannot claim again under its epoch; damage takes a new one",
 		[]Edit{{"damage-takes-an-epoch", Drop}, {"own-claim-lost", AndAlso(`!l.damageClaimRequested`)}}},
 	{"damage-of-a-member-ignored", "P13: damage halts the run",
