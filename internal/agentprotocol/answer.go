@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
@@ -17,9 +18,9 @@ import (
 // foreignAnswer is the answer of an agent of another program, as far as it has arrived.
 type foreignAnswer struct {
 	text     strings.Builder
-	messages int  // of any kind
-	ended    bool // the agent has sent the end of the stream
-	acks     int  // an agent acknowledges a task once
+	messages int       // of any kind
+	ended    bool      // the agent has sent the end of the stream
+	ackedAt  time.Time // when the first acknowledgement was read
 	progress func(words string)
 	// replySubject is where the answer to its open question goes.
 	replySubject string
@@ -28,6 +29,10 @@ type foreignAnswer struct {
 var (
 	errForeign = errors.New("the agent reports an error")
 )
+
+// twinAckWithin is how soon a second acknowledgement must be that of a second agent, as each acknowledges before it
+// works. The SDKs of the protocol send later ones to show that the stream is alive, by default every 20 or 30 s.
+const twinAckWithin = 500 * time.Millisecond
 
 // wordsShown bounds the words of an agent in an error: a question, or its description of an error.
 const wordsShown = 4 << 10
@@ -73,7 +78,10 @@ func (a *foreignAnswer) add(m *nats.Msg) error {
 func (a *foreignAnswer) addStatus(data json.RawMessage) error {
 	word, ok := readString(data)
 	if ok && word == statusAck {
-		if a.acks++; a.acks > 1 {
+		switch {
+		case a.ackedAt.IsZero():
+			a.ackedAt = time.Now()
+		case time.Since(a.ackedAt) < twinAckWithin:
 			return errTwoAgents
 		}
 	}

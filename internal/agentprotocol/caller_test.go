@@ -104,6 +104,23 @@ func TestTwoForeignAgentsAtOneSubject(t *testing.T) {
 	}
 }
 
+// An agent that acknowledges again while it works shows that it is alive, as the SDKs of the protocol do.
+func TestLaterAcknowledgementsAreSignsOfLife(t *testing.T) {
+	t.Parallel()
+	var a foreignAnswer
+	ack := []byte(`"ack"`)
+	if err := a.addStatus(ack); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.addStatus(ack); !errors.Is(err, errTwoAgents) {
+		t.Errorf("a second one at once: %v", err)
+	}
+	a.ackedAt = a.ackedAt.Add(-twinAckWithin)
+	if err := a.addStatus(ack); err != nil {
+		t.Errorf("a later one: %v", err)
+	}
+}
+
 // The server says that nobody is there only before an agent has answered. The same message later, which any program can
 // send, does not say that the task was not taken.
 func TestNoRespondersInAStreamIsNoProofThatNobodyActed(t *testing.T) {

@@ -152,6 +152,32 @@ func TestCallerFollowsHeartbeats(t *testing.T) {
 	}
 }
 
+// An instance is known by the name in its subject: its session may be another label, that of another agent included.
+func TestHeartbeatsAreOfTheNameInTheirSubject(t *testing.T) {
+	t.Parallel()
+	beats := newLiveness()
+	beat := func(name, session string, seconds float64) {
+		data, err := json.Marshal(map[string]any{"agent": "claude-code", "owner": "derek", "session": session, "instance_id": name, "interval_s": seconds})
+		if err != nil {
+			t.Fatal(err)
+		}
+		beats.add(&nats.Msg{Subject: "agents.hb.cc.derek." + name, Data: data})
+		if b := beats.instances["agents.hb.cc.derek."+name+" "+name]; seconds < 1 { // it was heard long ago
+			b.at = b.at.Add(-time.Minute)
+			beats.instances["agents.hb.cc.derek."+name+" "+name] = b
+		}
+	}
+	beat("alive", "conv-7", 60)
+	beat("dead", "", 0.01)
+	beat("late", "alive", 0.01)
+	for name, silent := range map[string]bool{"alive": false, "dead": true, "late": true} {
+		a := foundAgent{subject: "agents.prompt.cc.derek." + name, agent: "claude-code", owner: "derek", session: "conv-7"}
+		if got := beats.silence(a) > 0; got != silent {
+			t.Errorf("%s is silent: %t", name, got)
+		}
+	}
+}
+
 // The answer to a question goes to an inbox or a subject of the other program: not to the endpoint of an agent, which
 // would take it for a prompt of ours, not to this system, and not to the server.
 func TestAnswersGoToNoEndpoint(t *testing.T) {

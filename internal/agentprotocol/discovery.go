@@ -153,8 +153,9 @@ type liveness struct {
 	instances map[string]instanceBeat
 }
 
+// instanceBeat is the newest heartbeat of an instance, with the tokens of its subject.
 type instanceBeat struct {
-	harness               string // the token of its subject
+	harness, name         string
 	agent, owner, session string
 	at                    time.Time
 	interval              time.Duration
@@ -165,14 +166,26 @@ func newLiveness() *liveness { return &liveness{instances: map[string]instanceBe
 // add takes a heartbeat. One that is malformed is ignored. One instance is heard at one subject: who may publish at
 // another one cannot speak for it.
 func (l *liveness) add(m *nats.Msg) {
-	b, ok := readHeartbeat(m.Subject, m.Data)
+	b, ok := readForeignBeat(m.Subject, m.Data)
 	if !ok {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	harness := strings.Split(m.Subject, ".")[2]
-	l.instances = withBeat(l.instances, m.Subject+" "+b.InstanceID, instanceBeat{harness, b.Agent, b.Owner, b.Session, time.Now(), b.interval()})
+	tokens := strings.Split(m.Subject, ".")
+	l.instances = withBeat(l.instances, m.Subject+" "+b.InstanceID, instanceBeat{tokens[2], tokens[4], b.Agent, b.Owner, b.Session, time.Now(), b.interval()})
+}
+
+// isOf reports whether the instance is one of an agent. The name of an agent is in the subjects only: its session may be
+// another label (section 8.3). An agent with a prompt subject of its own choice is known by its session.
+func (b instanceBeat) isOf(a foundAgent) bool {
+	if b.agent != a.agent || b.owner != a.owner {
+		return false
+	}
+	if tokens := strings.Split(a.subject, "."); strings.HasPrefix(a.subject, agentSubjects) && len(tokens) == 5 {
+		return b.harness == tokens[2] && b.name == tokens[4]
+	}
+	return cmp.Or(b.session, a.session) == a.session
 }
 
 func (b instanceBeat) isOffline() bool { return time.Since(b.at) > missedBeats*b.interval }
@@ -185,10 +198,7 @@ func (l *liveness) silence(a foundAgent) (longest time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, b := range l.instances {
-		if tokens := strings.Split(a.subject, "."); strings.HasPrefix(a.subject, agentSubjects) && len(tokens) == 5 && b.harness != tokens[2] {
-			continue
-		}
-		if b.agent != a.agent || b.owner != a.owner || cmp.Or(b.session, a.session) != a.session {
+		if !b.isOf(a) {
 			continue
 		}
 		if !b.isOffline() {

@@ -55,11 +55,18 @@ const (
 	instancesMax = 4096
 )
 
-// readHeartbeat reads a heartbeat, which must be about the owner and the name of its subject. ok is false for one that
-// is malformed, forged or above its limits.
+// readHeartbeat reads a heartbeat of an agent of this program, whose session is the name in the subject.
 func readHeartbeat(subject string, data []byte) (b heartbeat, ok bool) {
+	b, ok = readForeignBeat(subject, data)
+	name := subject[strings.LastIndexByte(subject, '.')+1:]
+	return b, ok && cmp.Or(b.Session, name) == name
+}
+
+// readForeignBeat reads a heartbeat, which must be about the owner of its subject. ok is false for one that is malformed,
+// forged or above its limits.
+func readForeignBeat(subject string, data []byte) (b heartbeat, ok bool) {
 	tokens := strings.Split(subject, ".")
-	if len(tokens) != 5 || len(data) > beatBytesMax || json.Unmarshal(data, &b) != nil || b.Owner != tokens[3] || cmp.Or(b.Session, tokens[4]) != tokens[4] {
+	if len(tokens) != 5 || len(data) > beatBytesMax || json.Unmarshal(data, &b) != nil || b.Owner != tokens[3] {
 		return b, false
 	}
 	for _, text := range []string{b.Agent, b.Owner, b.Session, b.InstanceID, b.Time, b.Role, b.Node, b.State, b.RunID} {
