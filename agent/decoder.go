@@ -6,9 +6,10 @@ type decoder[F any] struct {
 	read func(body func(into any) error) (F, error)
 }
 
-// decoderOf returns the decoder of type T, which implements F.
+// decoderOf returns the decoder of type T. It panics if T does not implement F, at the start of the program.
 func decoderOf[F any, T Fact]() decoder[F] {
 	var zero T
+	_ = any(zero).(F)
 	return decoder[F]{zero.Kind(), func(body func(any) error) (F, error) {
 		var v T
 		err := body(&v)

@@ -40,7 +40,7 @@ func (h *Host) exportConversations() error {
 			return fmt.Errorf("agentprotocol: %w", err)
 		}
 		for _, r := range list {
-			if r.Conversation != "" && r.Node == h.cfg.Node {
+			if r.Conversation != "" && r.Node == h.cfg.Node && r.Owner == "" { // an owner's conversation takes no prompts of others
 				running[r.Conversation] = r
 			}
 		}

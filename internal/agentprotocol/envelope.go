@@ -142,6 +142,9 @@ func decodeRunFields(raw json.RawMessage, task client.RunRequest) (r client.RunR
 		return r, badEnvelope("the subject names the agent, and the envelope has prompt and attachments",
 			"%s must not have prompt, agent, attach, history or resume", runKey)
 	}
+	if r.Owner != "" {
+		return r, badEnvelope("owners use the request run", "%s must not have owner", runKey)
+	}
 	if r.At != "" || r.Every != "" || r.On != "" {
 		return r, badEnvelope("the request run makes schedules", "%s must not have at, every or on: one run answers a prompt", runKey)
 	}

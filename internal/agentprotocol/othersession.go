@@ -84,7 +84,7 @@ func (h *Host) noteSession(b heartbeat) {
 	}
 }
 
-// noteAgent notes an agent of another node, whose name no session has: both would share its prompts.
+// noteAgent notes an agent of another node. A conversation of its name stops being exported: both would share its prompts.
 func (h *Host) noteAgent(b heartbeat) {
 	h.sessions.mu.Lock()
 	defer h.sessions.mu.Unlock()
@@ -94,7 +94,7 @@ func (h *Host) noteAgent(b heartbeat) {
 	case own == nil:
 	case !own.spawned:
 		h.begin(func() { h.removeSession(own) })
-	case heard.beat.InstanceID != b.InstanceID:
+	case heard.at.IsZero(): // the first sign of any agent of the name
 		h.cfg.Logger.Warn("a session and an agent of another node share their prompts: they have one name", "session", b.Session, "node", b.Node)
 	}
 }

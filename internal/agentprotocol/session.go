@@ -252,19 +252,33 @@ func (h *Host) cancelRuns(ctx context.Context, s *session, why string) error {
 		if r.Status != lane.Active && r.Status != lane.Waiting {
 			continue
 		}
-		if s.spawned {
-			info, err := h.cfg.Client.Describe(ctx, r.ID)
-			if err != nil && !hasGone(err) {
-				errs = append(errs, err)
-			}
-			if err != nil || info.Description == nil || !isSessionCaller(info.Description.Caller) {
-				continue
-			}
+		if own, err := h.isRunOf(ctx, s, r.ID); err != nil || !own {
+			errs = append(errs, err)
+			continue
 		}
 		_, err := h.cfg.Client.Cancel(ctx, client.CancelRequest{RunID: r.ID, Why: why, Now: true, WaitMS: -1})
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// isRunOf reports whether the end of a session cancels a run of its conversation. A run whose logs cannot be read is
+// canceled: nothing says that it is another's, and it must not go on unseen.
+func (h *Host) isRunOf(ctx context.Context, s *session, run string) (bool, error) {
+	if !s.spawned {
+		return true, nil
+	}
+	info, err := h.cfg.Client.Describe(ctx, run)
+	var refused *client.Error
+	switch {
+	case hasGone(err):
+		return false, nil
+	case client.Lost(err), errors.As(err, &refused) && refused.Code == client.CodeLimit: // the next attempt may learn it
+		return false, err
+	case err != nil, info.Description == nil:
+		return true, nil
+	}
+	return isSessionCaller(info.Description.Caller), nil
 }
 
 // hasGone reports whether a node refused a request because there is no such run or conversation, or no longer.

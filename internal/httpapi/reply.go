@@ -35,6 +35,15 @@ func refuseEarly(w http.ResponseWriter, r *http.Request, code int, text, hint st
 	refuse(w, code, text, hint)
 }
 
+// refuseErrorEarly is refuseEarly for an error of the node.
+func refuseErrorEarly(w http.ResponseWriter, r *http.Request, err error) {
+	if strings.HasPrefix(r.URL.Path, chatPrefix) {
+		refuseChat(w, err)
+		return
+	}
+	refuseError(w, err)
+}
+
 // writeJSON answers a request. A client that does not read its answer is not told so.
 func writeJSON(w http.ResponseWriter, code int, doc any) {
 	raw, err := json.Marshal(doc)

@@ -108,7 +108,7 @@ func countConnection(s *Server, next http.Handler) http.Handler {
 		c, ok := r.Context().Value(connectionKey{}).(*ownedConn)
 		if ok && s.connections.own != nil && !c.moveTo(s.connections) {
 			w.Header().Set("Connection", "close")
-			refuseError(w, &client.Error{Code: client.CodeLimit, Text: "there are as many connections with this token as the server serves at once",
+			refuseErrorEarly(w, r, &client.Error{Code: client.CodeLimit, Text: "there are as many connections with this token as the server serves at once",
 				Hint: "close idle connections and streams", Retry: 5 * time.Second})
 			return
 		}
