@@ -33,6 +33,8 @@ type promptRun struct {
 	out  *replyStream
 	id   string
 	ctx  context.Context // of the prompt
+	// opened is closed when the caller knows which run answers. Questions wait for it.
+	opened chan struct{}
 	// woken says that a run that waited for a person may go on.
 	woken chan struct{}
 	work  sync.WaitGroup // questions
@@ -84,7 +86,7 @@ func (h *Host) servePrompt(a *exportedAgent, m promptRequest) {
 	}
 	e.Run.Caller = a.runCaller(caller, e.Run.Caller)
 	out.send(chunkStatus, statusAck)
-	p := &promptRun{host: h, out: out, id: cmp.Or(e.Run.RunID, client.NewID()), ctx: ctx, woken: make(chan struct{}, 1), allHeard: make(chan struct{}), asked: map[string]context.CancelFunc{}}
+	p := &promptRun{host: h, out: out, id: cmp.Or(e.Run.RunID, client.NewID()), ctx: ctx, opened: make(chan struct{}), woken: make(chan struct{}, 1), allHeard: make(chan struct{}), asked: map[string]context.CancelFunc{}}
 	p.text.Send = p.sendText
 	a.addRun(p)
 	defer a.removeRun(p)
@@ -223,6 +225,7 @@ func (p *promptRun) begin(a client.RunAccepted) {
 		p.out.sendText(text)
 	}
 	p.early = nil
+	close(p.opened)
 }
 
 // sendText sends a piece of the answer. The caller holds mu.

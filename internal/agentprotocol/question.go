@@ -123,6 +123,11 @@ func (p *promptRun) putQuestion(q question) {
 	p.asked[q.key()] = cancel
 	p.work.Go(func() {
 		defer cancel()
+		select {
+		case <-p.opened:
+		case <-ctx.Done():
+			return
+		}
 		if err := p.ask(ctx, q); err != nil && ctx.Err() == nil {
 			p.host.cfg.Logger.Warn("question of a prompt not answered by its caller", "run", p.id, "agent", q.agent, "query", q.Query, "error", err)
 		}

@@ -267,12 +267,17 @@ func TestAnotherPersonAnswersTheQuestionOfAStream(t *testing.T) {
 	}
 }
 
-func questionsOf(t *testing.T, h *Node) []client.Question {
+// questionsOf waits for questions: the list shows one a moment after its event was heard.
+func questionsOf(t *testing.T, h *Node) (list []client.Question) {
 	t.Helper()
-	list, err := connectClient(t, h).Questions(testContext(t))
-	if err != nil || len(list) == 0 {
-		t.Fatalf("%+v %v", list, err)
-	}
+	c := connectClient(t, h)
+	waitUntil(t, "a question is listed", func() bool {
+		var err error
+		if list, err = c.Questions(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+		return len(list) > 0
+	})
 	return list
 }
 
