@@ -141,6 +141,8 @@ func TestReplayThatPanicsDoesNotEndTheNode(t *testing.T) {
 }
 
 // detachedReplay detaches a replay that has ended from its request, and returns a weak pointer to its events.
+//
+//go:noinline
 func detachedReplay(p *eventPages, key string) (weak.Pointer[eventReplay], error) {
 	f := &replayFlight{cancel: func() {}, done: make(chan struct{}), replay: longRun(3)}
 	close(f.done)

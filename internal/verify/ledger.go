@@ -49,13 +49,6 @@ func (a *agentLedger) held() (sum Amount) {
 	return sum.plus(a.ahead)
 }
 
-// figures are the sums at an entry of the log of the run.
-type figures struct {
-	entry                uint64
-	granted              bool // with the grants that the entry caused
-	limit, settled, held Amount
-}
-
 // grantOf is a grant with its agent.
 type grantOf struct {
 	grant
@@ -118,21 +111,6 @@ func (b *ledger) addFinding(rule Rule, entry uint64, format string, args ...any)
 	}
 }
 
-func (b *ledger) note(entry uint64, granted bool) {
-	b.figures = append(b.figures,
-		figures{entry, granted, b.limit, b.settled.plus(b.others.Spent), b.held.plus(b.others.Held)})
-}
-
-// before returns the figures with which the supervisor answered a request at an entry.
-func (b *ledger) before(entry uint64) (found figures) {
-	for _, f := range b.figures {
-		if f.entry < entry || f.entry == entry && !f.granted {
-			found = f
-		}
-	}
-	return found
-}
-
 func (b *ledger) of(at mailbox.Address) *agentLedger {
 	a := b.agents[at]
 	if a == nil {
@@ -157,6 +135,7 @@ func (b *ledger) change(c budgetChange) {
 				b.leave(a, c.entry)
 			}
 		}
+	case b.isOver(c.entry):
 	case c.set.Freeze:
 		b.frozen = c.entry
 	case c.setsLimit():

@@ -24,6 +24,22 @@ type subtree struct {
 // isWithin reports whether an agent is another one or below it.
 func isWithin(agent, of string) bool { return agent == of || strings.HasPrefix(agent, of+"-") }
 
+// isOver reports whether all agents of the run that have a task by an entry have ended: the result is published, and
+// later limits change nothing.
+func (b *ledger) isOver(entry uint64) bool {
+	begun := false
+	for _, l := range b.v.logs {
+		if l.isSuper() || l.task == nil || l.taskCause > entry {
+			continue
+		}
+		begun = true
+		if !b.of(l.at).left {
+			return false
+		}
+	}
+	return begun
+}
+
 // limitSubtree reads a change of a subtree. The supervisor refuses one of an agent that does not work, or of money where
 // the price of the model of the run is not known.
 func (b *ledger) limitSubtree(entry uint64, c subtreeBody) {

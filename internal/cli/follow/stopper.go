@@ -32,9 +32,9 @@ func (st *stopper) escalate() error {
 	}
 	switch st.steps {
 	case 1:
-		st.f.note(fmt.Sprintf("stopping at the next safe boundary, in %s at the latest; a second Ctrl-C %s", cancelWait, st.secondInterrupt()))
 		farewell := st.f.console.ErrStyle.Yellow("exiting now, before the run has stopped: the second Ctrl-C " + st.secondInterrupt())
-		st.f.sig.Farewell.Store(&farewell)
+		st.f.sig.Farewell.Store(&farewell) // before the note, after which the second may come
+		st.f.note(fmt.Sprintf("stopping at the next safe boundary, in %s at the latest; a second Ctrl-C %s", cancelWait, st.secondInterrupt()))
 		st.clock = time.NewTimer(cancelWait)
 		st.timer = st.clock.C
 		_, err := st.session.Cancel(st.session.Context, client.CancelRequest{RunID: st.f.run, Why: why, WaitMS: -1})
