@@ -135,7 +135,7 @@ type CancelResult struct {
 	Agents  int         `json:"agents"`  // that were live when the cancel came
 	Stopped int         `json:"stopped"` // that have confirmed their end since
 	Pending []Straggler `json:"pending"` // that have not confirmed it yet
-	Orphans []Straggler `json:"orphans"` // that were given up: their state is unknown
+	Orphans []Straggler `json:"orphans"` // that were given up and have not reported since, also after the end of the run
 	TookMS  int64       `json:"took_ms"` // until now, or until the last of them
 	Text    string      `json:"text"`    // 17 of 17 stopped, 0 orphans
 }

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/mailbox"
@@ -33,11 +34,19 @@ func (b *ledger) isOver(entry uint64) bool {
 			continue
 		}
 		begun = true
-		if !b.of(l.at).left {
+		if !b.of(l.at).left && !b.isSilent(l, entry) {
 			return false
 		}
 	}
 	return begun
+}
+
+// isSilent reports whether an agent was given up by an entry because it had sent nothing.
+func (b *ledger) isSilent(l *log, entry uint64) bool {
+	woke := b.super.woke["sign/"+l.at.Agent()]
+	return woke > 0 && woke <= entry && slices.ContainsFunc(l.inbox, func(m message) bool {
+		return m.kind == "canceled" && m.n == woke
+	})
 }
 
 // limitSubtree reads a change of a subtree. The supervisor refuses one of an agent that does not work, or of money where

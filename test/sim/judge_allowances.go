@@ -39,11 +39,12 @@ func (j *budgetJudge) noteAllowance(after *supervisor.State, key reservationKey,
 }
 
 // allowanceOf returns the allowance under which a reservation that was not granted may have begun: the
-// newest one granted before it. A superseded activation may still use an older one than the newest.
+// newest one granted before it. A superseded activation may still use an older one than the newest. A supervisor
+// whose log has lost its tail grants an old one again.
 func (j *budgetJudge) allowanceOf(key reservationKey) *allowanceRecord {
 	var found *allowanceRecord
 	for _, a := range j.allowances[key.who] {
-		if a.grant < key.reservation {
+		if a.grant < key.reservation && (found == nil || a.grant >= found.grant) {
 			found = a
 		}
 	}
