@@ -69,14 +69,15 @@ func (j *callJudge) noteRewrite(after *agent.State, gate agent.RunHooks, answers
 		return false
 	}
 	call, by := gate.Input.Call, -1
-	before, all := j.rewriter[call], j.hooksOf(after, gate.Point, gate.Input.Tool)
+	all := j.hooksOf(after, gate.Point, gate.Input.Tool)
+	left, known := j.rewriter[call]
+	if !known || gate.Input.Args != j.judged[call] {
+		left = -1
+	}
 	j.judged[call] = gate.Input.Args
 	for i, h := range gate.Hooks {
 		if i < len(answers) && answers[i].Hook == h.Name && !h.Report && isValidAnswer(gate, answers[i]) && answers[i].Args != "" && answers[i].Args != gate.Input.Args {
-			j.judged[call], by = answers[i].Args, i
-			if len(gate.Hooks) < len(all) && i >= before {
-				by++
-			}
+			j.judged[call], by = answers[i].Args, placeOfHook(all, withoutQuery(gate.Hooks), i, left)
 			if answers[i].Decision == spec.HookAsk {
 				by = len(all) // nothing is left out
 			}
@@ -94,6 +95,17 @@ func (j *callJudge) noteRewrite(after *agent.State, gate agent.RunHooks, answers
 		}
 	}
 	return false
+}
+
+// placeOfHook is the place, among all hooks of a point, of one of those that were asked: in the same order, without the
+// one that was left out (-1: none) and without those that came since, such as rules of a narrowing.
+func placeOfHook(all, asked []spec.Hook, i, left int) (place int) {
+	place = -1
+	for _, h := range asked[:i+1] {
+		for place++; place < len(all) && (place == left || all[place] != h); place++ {
+		}
+	}
+	return place
 }
 
 // strictestDecision combines the answers at a hook point, as far as it matters here: pass,
