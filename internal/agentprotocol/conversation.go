@@ -2,6 +2,7 @@ package agentprotocol
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,10 +47,21 @@ func (h *Host) exportConversations() error {
 		}
 	}
 	h.forgetRuns(running)
+	var unread []error
 	for _, s := range h.ownSessions() {
-		switch r, works := running[s.name]; {
+		r, works := running[s.name]
+		follows := works && r.RunID == s.workingRun()
+		if works && !follows && !s.spawned {
+			var err error
+			if follows, err = h.mayFollow(ctx, r); err != nil { // whether it may is seen with the next pass
+				unread = append(unread, err)
+				delete(running, s.name)
+				continue
+			}
+		}
+		switch {
 		case s.spawned:
-		case works && (r.RunID == s.workingRun() || h.mayFollow(ctx, r)):
+		case follows:
 			s.setWorking(r)
 		default:
 			h.removeSession(s)
@@ -60,13 +72,16 @@ func (h *Host) exportConversations() error {
 	for _, id := range slices.Sorted(maps.Keys(running)) {
 		h.exportConversation(ctx, id, running[id])
 	}
-	return nil
+	return errors.Join(unread...)
 }
 
 // mayFollow reports whether a session may go on with the next run of its conversation.
-func (h *Host) mayFollow(ctx context.Context, r client.RunInfo) bool {
+func (h *Host) mayFollow(ctx context.Context, r client.RunInfo) (bool, error) {
 	info, err := h.cfg.Client.Describe(ctx, r.RunID)
-	return err == nil && !h.noteOfSession(info)
+	if err != nil {
+		return false, fmt.Errorf("agentprotocol: run %s of a conversation: %w", r.RunID, err)
+	}
+	return !h.noteOfSession(info), nil
 }
 
 // noteOfSession reports whether a spawned session began a run. The conversation of such a run is not exported: its

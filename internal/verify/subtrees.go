@@ -2,6 +2,7 @@ package verify
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -88,7 +89,8 @@ func (b *ledger) isPriced() bool {
 // checkSubtrees checks a grant against the subtrees that the agent is in. A closing turn may be granted out of what was
 // kept for it, although the limit was lowered since.
 func (b *ledger) checkSubtrees(g grantOf, added Amount) {
-	for of, t := range b.subtrees {
+	for _, of := range slices.Sorted(maps.Keys(b.subtrees)) { // findings come in one order
+		t := b.subtrees[of]
 		if !isWithin(g.at.at.Agent(), of) {
 			continue
 		}

@@ -7,7 +7,9 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/spec"
@@ -21,29 +23,27 @@ import (
 // call and its settlement.
 const (
 	raceAgents = 64
-	raceTurns  = 16 // in which an agent calls a tool; then it ends
+	raceTurns  = 64 // in which an agent calls a tool; then it ends
 	raceCalls  = 100_000
-	raceTokens = 250_000
+	raceTokens = 640_000
 	raceDeaths = 4 // of nodes, in each race
 )
 
-// spender is the agent of budget races. Its tool has no effect, so the user is never asked
-// after a crash.
+// spender is the agent of budget races. Its tool has no effect, so the user is never asked after a crash, and starts no
+// process, so that the race is about reservations.
 const spender = `---
 name: spender
 description: spends
-tools: look, delegate
+tools: read_file, delegate
+maxTurns: 80
 x-troupe:
   delegates: [spender]
-  tools:
-    - name: look
-      description: looks
-      effect: read
-      command: "echo seen"
-      input_schema: {type: object, properties: {n: {type: integer}}}
 ---
-Look, and delegate the task.
+Read, and delegate the task.
 `
+
+// raceLines is the file of which a spender reads another line in each turn.
+const raceLines = "lines"
 
 // racePlaces are the named places around a reservation, its call and its settlement.
 var racePlaces = []string{
@@ -69,7 +69,7 @@ func (p *provider) delegateAll(w http.ResponseWriter, body []byte, taken int, ru
 	case string(found[1]) == "lead" || taken >= raceTurns:
 		p.streamCall(w, taken, "", "")
 	default:
-		p.streamCall(w, taken, "look", fmt.Sprintf(`{"n":%d}`, taken))
+		p.streamCall(w, taken, "read_file", fmt.Sprintf(`{"path":%q,"offset":%d,"limit":1}`, raceLines, taken+1))
 	}
 	return true
 }
@@ -79,7 +79,8 @@ type budgetRaces struct{ *testCluster }
 
 // run runs the budget races one after the other.
 func (t *budgetRaces) run() {
-	for name, text := range map[string]string{t.files.agentFile("spender"): spender, t.files.ledger: ""} { // no effects
+	lines := strings.Repeat("line\n", raceTurns+1)
+	for name, text := range map[string]string{t.files.agentFile("spender"): spender, filepath.Join(t.files.workDir(), raceLines): lines, t.files.ledger: ""} { // no effects
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.found.add("%v", err)
 			return
