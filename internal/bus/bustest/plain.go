@@ -8,7 +8,7 @@ import (
 
 // PlainServer starts a NATS server on loopback that troupe did not configure, and returns its
 // URL. It ends with the test.
-func PlainServer(t *testing.T, o *server.Options) string {
+func PlainServer(t testing.TB, o *server.Options) string {
 	t.Helper()
 	o.Host, o.Port, o.NoSigs, o.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
 	s, err := server.NewServer(o)
