@@ -379,6 +379,9 @@ type NodeInfo struct {
 	LogHealth *LogHealth `json:"logs,omitempty"`
 	// HTTP is the address at which the node that answers serves HTTP; "" if it does not.
 	HTTP string `json:"http,omitempty"`
+	// Settings is the file, as HOST:FILE, from which the node reads the permission rules of new runs, and beside which it
+	// reads those for single directories; "": it reads none.
+	Settings string `json:"settings,omitempty"`
 	// Warning, in the answer to a drain, says what part of that request was not applied.
 	Warning string `json:"warning,omitempty"`
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,6 +27,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cli"
+	"github.com/troupe-run/troupe/internal/cli/serve"
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/internal/provider"
@@ -55,7 +57,8 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil { // -parallel on the command line takes precedence
 		log.Fatal(err)
 	}
-	testscript.Main(m, map[string]func(){"troupe": mainOnSlowMachine, "testnode": testNode, "half-run": halfRun, "upnode": upNode, "mcpserver": mcpServer, "olden": olden})
+	testscript.Main(m, map[string]func(){"troupe": mainOnSlowMachine, "testnode": testNode, "half-run": halfRun, "upnode": upNode, "mcpserver": mcpServer, "olden": olden,
+		"troupe-node": func() { os.Exit(serve.Run(os.Args[1:])) }})
 }
 
 // testEnv is a home of its own, without keys and without an Ollama to be asked.
@@ -138,10 +141,14 @@ func jsonAt(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// startNode is the command node: it starts a node that runs until the script ends.
+// startNode is the command node: it starts a node that runs until the script ends. With the word troupe-node it is that
+// program, which reads the settings of its user.
 func startNode(ts *testscript.TestScript, neg bool, args []string) {
 	dir := ts.MkAbs("state/troupe")
 	cmd := exec.Command("testnode", dir, ts.MkAbs("."))
+	if slices.Contains(args, "troupe-node") {
+		cmd = exec.Command("troupe-node", "--store-dir", dir, "--root", ts.MkAbs("."), "--durability", "lazy", "--nats-port", strconv.Itoa(embedded.FreePort), "--http", "off")
+	}
 	cmd.Env = append(os.Environ(), testEnv(ts.MkAbs("."))...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

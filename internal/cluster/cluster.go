@@ -70,7 +70,9 @@ type Config struct {
 	LogHealth func() *client.LogHealth
 	// HTTPURL is where the node serves HTTP; "": nowhere, or not yet.
 	HTTPURL func() string
-	Mask    *redact.Masker
+	// Settings is the file, as HOST:FILE, from which the node reads the permission rules of new runs; "": none.
+	Settings string
+	Mask     *redact.Masker
 	// Life ends when the node is closed; Work is the group of goroutines that Close then waits
 	// for.
 	Life   context.Context

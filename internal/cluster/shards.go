@@ -113,7 +113,7 @@ func (o *Owner) KeepShards(ctx context.Context) error {
 	lines := o.reading.groupByStream()
 	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: buckets, Names: o.cfg.Names, Pools: o.pools, TTL: o.cfg.LeaseTTL,
 		Node: shard.Node{Name: cmp.Or(o.cfg.Name, o.cfg.Machine, "node"), Host: o.cfg.Machine, PID: os.Getpid(), Version: control.Version(),
-			Profile: string(o.cfg.Proof.Profile), Unproven: strings.Join(o.cfg.Proof.UnprovenChecks(), ", ")},
+			Settings: o.cfg.Settings, Profile: string(o.cfg.Proof.Profile), Unproven: strings.Join(o.cfg.Proof.UnprovenChecks(), ", ")},
 		SetLoad: o.reportLoad, ShardMoved: o.publishMove,
 		IsBusy: func(s int) bool { return o.busy[s].Load() > 0 },
 		DrainShard: func(s int, epoch uint64, done func()) {
@@ -183,7 +183,7 @@ const silentPart = 0.6
 func describeNode(n shard.SeenNode, ttl time.Duration) client.NodeInfo {
 	i := client.NodeInfo{ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, Version: n.Version, State: "live",
 		Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Heard: n.Heard.UTC().Format(time.RFC3339Nano), HeardMS: time.Since(n.Came).Milliseconds(),
-		Live: n.Live, Busy: n.Busy, Resting: n.Resting, Profile: n.Profile, Unproven: n.Unproven, HTTP: n.HTTP, Avoids: n.Avoids, Unreadable: n.Unreadable, Shards: []int{}, Pools: map[string][]int{}}
+		Live: n.Live, Busy: n.Busy, Resting: n.Resting, Profile: n.Profile, Unproven: n.Unproven, HTTP: n.HTTP, Settings: n.Settings, Avoids: n.Avoids, Unreadable: n.Unreadable, Shards: []int{}, Pools: map[string][]int{}}
 	if n.Leaving {
 		i.State = "leaving"
 	}

@@ -118,8 +118,11 @@ type Config struct {
 	// Environ is the whole environment, NAME=value: values of names that suggest secrets are
 	// masked at every exit. Default os.Environ, if Env is the default, too.
 	Environ []string
-	// Permissions are the operator's own, for every agent of every run.
+	// Permissions are the operator's own, for every agent of every run; UserSettings replaces them.
 	Permissions spec.Permissions
+	// UserSettings is the settings file of the user who runs the node. Its permission rules, and the user's rules for
+	// single directories beside it, are read again for each new run. Default: none.
+	UserSettings string
 	// Hooks are the operator's own, for every agent of every run. Those without a command are
 	// functions of GoHooks.
 	Hooks []spec.Hook

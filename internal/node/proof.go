@@ -68,7 +68,7 @@ func (n *Node) Proof() bus.Proof { return n.serverProof }
 // describeSelf is what the control service reports about a node that owns all logs.
 func (n *Node) describeSelf() client.NodeInfo {
 	i := client.NodeInfo{Profile: string(n.serverProof.Profile), Unproven: strings.Join(n.serverProof.UnprovenChecks(), ", "), Proof: &n.serverProof,
-		LogHealth: n.logHealth.clientInfo(), HTTP: n.HTTPURL()}
+		LogHealth: n.logHealth.clientInfo(), HTTP: n.HTTPURL(), Settings: SettingsPlace(n.cfg.UserSettings)}
 	n.logOwner.FillCounts(&i)
 	return i
 }

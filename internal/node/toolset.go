@@ -1,14 +1,11 @@
 package node
 
 import (
-	"path/filepath"
+	"os"
 
 	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/a2aclient"
-	"github.com/troupe-run/troupe/internal/config"
-	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/runspec"
@@ -58,7 +55,7 @@ func (n *Node) assembleBuilders() {
 	n.a2a = a2aclient.New(a2aclient.Config{Agents: n.cfg.A2AAgents, Env: n.cfg.Env})
 	n.toolset = toolset.New(n.cfg.toolsetConfig(n.directories, n.mcpHub, blobs, agentCaller(n, n.a2a)))
 	cfg := runspec.Config{Routes: n.routes, Charges: n.cfg.DelegateCharges, Recordings: n.recordings, Model: n.cfg.Model, Trust: n.cfg.trustPolicy(), Tools: n.toolset,
-		Agents: n.cfg.Contributions.Agents, Hooks: n.cfg.Hooks, Permissions: n.cfg.Permissions, ProjectRules: n.cfg.projectRules(), ClaudeHome: n.cfg.ClaudeHome, Env: n.cfg.Env, SearchParentDirs: n.cfg.SearchParentDirs, Mask: n.mask, Blobs: blobs, Machine: n.cfg.Machine}
+		Agents: n.cfg.Contributions.Agents, Hooks: n.cfg.Hooks, Permissions: n.cfg.Permissions, UserRules: n.cfg.userRules(), ClaudeHome: n.cfg.ClaudeHome, Env: n.cfg.Env, SearchParentDirs: n.cfg.SearchParentDirs, Mask: n.mask, Blobs: blobs, Machine: n.cfg.Machine}
 	for _, t := range n.cfg.Contributions.Tools {
 		cfg.OwnTools = append(cfg.OwnTools, t.Spec().Name)
 	}
@@ -101,13 +98,19 @@ func withRestore(n *Node, c control.Config) control.Config {
 	return c
 }
 
-// projectRules returns the function that reads the user's rules for a directory; nil for a node that does
-// not act for the user of this machine.
-func (c Config) projectRules() func(dir string) (spec.Permissions, error) {
-	if !c.UserDirs {
+// SettingsPlace is how nodes report a settings file of their machine: HOST:FILE; "" for no file.
+func SettingsPlace(file string) string {
+	if file == "" {
+		return ""
+	}
+	host, _ := os.Hostname() // empty without one
+	return host + ":" + file
+}
+
+// userRules returns the reader of the permission rules of the user who runs the node; nil: it has none.
+func (c Config) userRules() *runspec.UserRules {
+	if c.UserSettings == "" {
 		return nil
 	}
-	return func(dir string) (spec.Permissions, error) {
-		return agentfile.LoadProject(filepath.Dir(config.UserFile()), dir)
-	}
+	return runspec.OpenUserRules(c.UserSettings)
 }

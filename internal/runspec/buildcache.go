@@ -52,7 +52,11 @@ func (b *Builder) cacheKey(r client.RunRequest) string {
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprint(isOwn, " ", string(key))
+	rules, ok := b.cfg.UserRules.digest()
+	if !ok {
+		return ""
+	}
+	return fmt.Sprint(isOwn, " ", rules, " ", string(key))
 }
 
 // namesFiles reports whether a request names files or directories, whose content its build reads.

@@ -63,8 +63,8 @@ func requestPermissions(r client.RunRequest) (p spec.Permissions, err error) {
 }
 
 // asksNobody reports whether a mode makes the run unattended.
-func asksNobody(cfg *Config, req acceptedRequest) bool {
-	mode := cmp.Or(req.permissions.Mode, cfg.Permissions.Mode, claudeMode(req.claude))
+func asksNobody(req acceptedRequest) bool {
+	mode := cmp.Or(req.permissions.Mode, req.operator.permissions.Mode, claudeMode(req.claude))
 	s := req.settings
 	return mode == spec.ModeDontAsk || s != nil && s.File != config.UserFile() && s.Shared.Permissions.Mode == spec.ModeDontAsk
 }
@@ -73,27 +73,25 @@ func asksNobody(cfg *Config, req acceptedRequest) bool {
 // directory, those of the request, and what the files of the directory ask or deny. Those files may come
 // from anyone, so they can only take trust away.
 func (b *Builder) runPermissions(req acceptedRequest) (spec.Permissions, error) {
-	p := b.cfg.Permissions
+	p := req.operator.permissions
 	p.Mode = cmp.Or(p.Mode, claudeMode(req.claude))
-	rule := b.cfg.Tools.OperatorRule(shell.Name)
-	allowed, err := shellRules(rule.Allow, "tools.shell.allow", true)
+	rule := req.operator.shell
+	allowed, err := shellRules(rule.Allow, req.operator.place+"tools.shell.allow", true)
 	if err != nil {
 		return p, err
 	}
-	denied, err := shellRules(rule.Deny, "tools.shell.deny", false)
+	denied, err := shellRules(rule.Deny, req.operator.place+"tools.shell.deny", false)
 	if err != nil {
 		return p, err
 	}
 	p.Allow, p.Deny = slices.Concat(p.Allow, allowed), slices.Concat(p.Deny, denied)
-	if b.cfg.ProjectRules != nil && req.workspace != "" {
-		project, err := b.cfg.ProjectRules(req.workspace)
-		if err != nil {
-			return p, refuse.Bad(permissionsHint, "%v", err)
-		}
-		p.Allow, p.Ask, p.Deny = slices.Concat(p.Allow, project.Allow), slices.Concat(p.Ask, project.Ask), slices.Concat(p.Deny, project.Deny)
-		p.Approvals = max(p.Approvals, project.Approvals)
-		p = tightenTaint(p, project)
+	project, err := b.projectRules(req.workspace)
+	if err != nil {
+		return p, err
 	}
+	p.Allow, p.Ask, p.Deny = slices.Concat(p.Allow, project.Allow), slices.Concat(p.Ask, project.Ask), slices.Concat(p.Deny, project.Deny)
+	p.Approvals = max(p.Approvals, project.Approvals)
+	p = tightenTaint(p, project)
 	asked := req.permissions
 	p.Allow, p.Ask, p.Deny = slices.Concat(p.Allow, asked.Allow), slices.Concat(p.Ask, asked.Ask), slices.Concat(p.Deny, asked.Deny)
 	p.Only, p.Approvals = asked.Only, max(p.Approvals, asked.Approvals)

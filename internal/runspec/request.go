@@ -40,7 +40,8 @@ type acceptedRequest struct {
 	permissions spec.Permissions
 	settings    *agentfile.DirectorySettings // of the workspace; nil without one
 	claude      []agentfile.ClaudeSettings   // the user's own first
-	isOwn       bool                         // a command of the user of this node sent it
+	operator    operatorRules
+	isOwn       bool // a command of the user of this node sent it
 }
 
 // acceptRequest checks the request on its own.
@@ -62,12 +63,15 @@ func (b *Builder) acceptRequest(r client.RunRequest) (acceptedRequest, error) {
 	if err := b.checkScripts(r); err != nil {
 		return req, err
 	}
+	if req.operator, err = b.operatorRules(); err != nil {
+		return req, err
+	}
 	req.settings = settingsOf(req.workspace)
 	req.isOwn = b.cfg.ClaudeHome != "" && b.cfg.Trust.IsOwnRequest(r)
 	if req.claude, err = b.claudeSettings(req.workspace, req.isOwn); err != nil {
 		return req, err
 	}
-	req.options.Unattended = req.options.Unattended || asksNobody(&b.cfg, req)
+	req.options.Unattended = req.options.Unattended || asksNobody(req)
 	req.policy, err = requestPolicy(b.cfg.Trust, r, req.workspace, req.settings)
 	return req, err
 }

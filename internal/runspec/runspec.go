@@ -72,8 +72,9 @@ type Config struct {
 	Hooks []spec.Hook
 	// Permissions are the operator's own, for every agent of every run.
 	Permissions spec.Permissions
-	// ProjectRules returns the rules of the user of this node for a directory; nil: there are none.
-	ProjectRules func(dir string) (spec.Permissions, error)
+	// UserRules are those of the user of this node, instead of Permissions, and the user's for single directories; nil:
+	// the node has no user.
+	UserRules *UserRules
 	// ClaudeHome is the directory of the user's own files of Claude Code (~/.claude); "": the node reads none.
 	ClaudeHome string
 	// Env reads the environment.

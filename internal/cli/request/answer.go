@@ -13,6 +13,8 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/node"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/suggest"
 )
 
@@ -118,6 +120,9 @@ func SendAnswer(ctx context.Context, s *session.Session, r client.AnswerRequest,
 		if d.Description.Workspace == "" {
 			return exit.UsageError("use --always run", "the run has no directory, so there is no project")
 		}
+		if err := checkRulesRead(ctx, s, d.Description.Workspace); err != nil {
+			return err
+		}
 		r.Always = "run" // the rule counts for this run, too
 		if err := s.Answer(ctx, r); err != nil {
 			return err
@@ -130,6 +135,38 @@ func SendAnswer(ctx context.Context, s *session.Session, r client.AnswerRequest,
 		return nil
 	}
 	return s.Answer(ctx, r) // the node says why it cannot be
+}
+
+// checkRulesRead refuses to write a rule for a directory if no node would read it, or if its file is broken.
+func checkRulesRead(ctx context.Context, s *session.Session, dir string) error {
+	file := config.UserFile()
+	if _, err := agentfile.LoadProject(filepath.Dir(file), dir); err != nil {
+		return refuse.Bad("fix that file, or use --always run", "your rules for the directory cannot be read: %v", err)
+	}
+	nodes, err := s.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	host, _, _ := strings.Cut(node.SettingsPlace(file), ":")
+	here := 0
+	for _, n := range nodes {
+		theirs, isLocal := strings.CutPrefix(n.Settings, host+":")
+		switch {
+		case n.Settings == "":
+			return refuse.Bad("use --always run; the operator of the node allows more",
+				"the node %s reads no rules of a user, so a rule for the directory would have no effect", n.Name)
+		case isLocal && theirs != file:
+			return refuse.Bad("use --always run, or write the rule below permissions.allow in that file",
+				"the node %s reads its rules from %s, and not from yours beside %s", n.Name, theirs, file)
+		case isLocal:
+			here++
+		}
+	}
+	if here == 0 {
+		return refuse.Bad("use --always run, or answer on the machine of the node",
+			"no node of this machine acts on the run, and those of other machines do not read your rules here")
+	}
+	return nil
 }
 
 // sendApproval sends the approval of a call that two people must approve.

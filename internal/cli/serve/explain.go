@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cluster/shard"
 	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/httpapi"
 	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/internal/telemetry"
@@ -51,12 +52,19 @@ func explainError(err error) (code int, hint string) {
 		return exit.Usage, "make one with: openssl rand -hex 32 > FILE"
 	case errors.Is(err, embedded.ErrStart):
 		return exit.NoNode, "another --nats-port or --store-dir may help; -v shows the server's log"
+	case isProblemOfFile(err):
+		return exit.Usage, "troupe config validate shows all that is wrong; see " + agentfile.PageOf(err)
 	case errors.Is(err, config.ErrSetting), errors.Is(err, errConfiguration):
 		return exit.Usage, "troupe-node --help lists the flags"
 	case errors.Is(err, errNode):
 		return exit.Failed, ""
 	}
 	return exit.Usage, "troupe-node --help lists the flags"
+}
+
+func isProblemOfFile(err error) bool {
+	_, ok := errors.AsType[*agentfile.Problem](err)
+	return ok
 }
 
 // errNode marks errors that occur while the node runs.

@@ -68,7 +68,7 @@ func (n *program) applySettings(c *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errConfiguration, err)
 	}
-	n.cfg.Guardrails, n.cfg.Tools, n.cfg.A2AAgents, n.cfg.DelegateCharges, n.cfg.Permissions = own.Guardrails, own.Tools, own.A2AAgents, own.Charges, own.Permissions
+	n.cfg.Guardrails, n.cfg.Tools, n.cfg.A2AAgents, n.cfg.DelegateCharges, n.cfg.UserSettings = own.Guardrails, own.Tools, own.A2AAgents, own.Charges, config.UserFile()
 	n.cfg.Servers = filepath.Join(filepath.Dir(config.UserFile()), mcpclient.UserFileName)
 	if err := n.checkDurability(); err != nil {
 		return err

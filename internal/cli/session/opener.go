@@ -177,7 +177,7 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 	}
 	own, err := agentfile.LoadShared(config.UserFile())
 	if err != nil && why == ToRun { // the same holds for the declared effects of tools
-		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "see docs/loop-options.md"}
+		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong; see " + agentfile.PageOf(err)}
 	}
 	prices, err := o.Prices()
 	if err != nil {
@@ -211,7 +211,7 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 		Tools:            own.Tools,
 		A2AAgents:        own.A2AAgents,
 		DelegateCharges:  own.Charges,
-		Permissions:      own.Permissions,
+		UserSettings:     config.UserFile(),
 		Servers:          UserServerFile(),
 		Record:           o.Recordings.record,
 		Replay:           o.Recordings.replay,

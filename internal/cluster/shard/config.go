@@ -33,6 +33,8 @@ type Node struct {
 	Leaving bool   `json:"leaving,omitempty"`
 	// HTTP is the address at which the node serves its API and page; "": it serves none.
 	HTTP string `json:"http,omitempty"`
+	// Settings is the file, as HOST:FILE, from which the node reads the permission rules of new runs; "": none.
+	Settings string `json:"settings,omitempty"`
 	// Profile is the durability profile that this node found at its start, and Unproven
 	// names the checks of it that could not be made.
 	Profile  string `json:"profile,omitempty"`

@@ -1,6 +1,7 @@
 package agentfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -43,4 +44,20 @@ func SplitProblems(err error) []*Problem {
 		return []*Problem{p}
 	}
 	return []*Problem{{Err: err}}
+}
+
+// pages are the pages of docs/ about keys of settings files; other keys are in loop-options.md.
+var pages = map[string]string{"permissions": "permissions", modeKey: "permissions", "hooks": "hooks", "guardrails": "guardrails", "tools": "sandbox",
+	"a2a_agents": "a2a", "delegate_charges": "agentprotocol", "policy": "policy", "context": "context"}
+
+// PageOf returns the page of docs/ about the key of a settings file that an error is about first.
+func PageOf(err error) string {
+	page := "loop-options"
+	if list := SplitProblems(err); len(list) > 0 {
+		text := strings.TrimPrefix(list[0].Text(), strings.TrimPrefix(ErrField.Error(), "agentfile: ")+": ")
+		key, _, _ := strings.Cut(strings.TrimPrefix(text, `unknown key "`), " ")
+		key, _, _ = strings.Cut(strings.TrimRight(key, `:";`), ".")
+		page = cmp.Or(pages[key], page)
+	}
+	return "docs/" + page + ".md"
 }
