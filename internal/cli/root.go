@@ -24,6 +24,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/policies"
 	"github.com/troupe-run/troupe/internal/cli/recording"
 	"github.com/troupe-run/troupe/internal/cli/request"
+	"github.com/troupe-run/troupe/internal/cli/rulefiles"
 	"github.com/troupe-run/troupe/internal/cli/run"
 	"github.com/troupe-run/troupe/internal/cli/runs"
 	"github.com/troupe-run/troupe/internal/cli/schedules"
@@ -73,10 +74,11 @@ func (a *app) addCommands(root *cobra.Command) {
 	steer := control.Commands{Console: a.console, Sessions: a.sessions}
 	addGroup(root, "Run and follow", start.Run(), start.Start(), start.Chat(), start.Follow(), show.Result(), start.Demo(), watch.Top(), browser.UI())
 	rules := policies.Commands{Console: a.console, Sessions: a.sessions}
+	written := rulefiles.Commands{Console: a.console, Sessions: a.sessions}
 	talks := conversations.Commands{Console: a.console, Sessions: a.sessions}
 	timed := schedules.Commands{Console: a.console, Sessions: a.sessions}
 	addGroup(root, "Conversations and schedules", talks.Conversations(), talks.Lanes(), timed.Schedules())
-	addGroup(root, "Answer and stop", steer.Questions(), steer.Answer(), steer.Steer(), steer.Context(), steer.Backlog(), steer.Budget(), steer.Permissions(), rules.Policy(), steer.Cancel())
+	addGroup(root, "Answer and stop", steer.Questions(), steer.Answer(), steer.Steer(), steer.Context(), steer.Backlog(), steer.Budget(), written.AddTo(steer.Permissions()), rules.Policy(), steer.Cancel())
 	addGroup(root, "Inspect and remove runs", show.List(), show.Describe(), show.Tree(), show.Events(), show.Timeline(), show.Report(), show.Audit(), show.Transcript(),
 		show.Export(), show.Delete(), show.Prune(), show.Format())
 

@@ -139,7 +139,7 @@ var layers = [][]string{
 	{"internal/cli/request"},
 	{"internal/cli/recording", "internal/cli/schedules"},
 	{"internal/cli/agents", "internal/cli/control", "internal/cli/conversations", "internal/cli/evals", "internal/cli/follow", "internal/cli/memory", "internal/cli/models", "internal/cli/nodes", "internal/cli/page", "internal/cli/policies", "internal/cli/serve"},
-	{"internal/cli/completion", "internal/cli/config", "internal/cli/doctor", "internal/cli/run", "internal/cli/runs", "internal/cli/screen", "internal/cli/tools"},
+	{"internal/cli/completion", "internal/cli/config", "internal/cli/doctor", "internal/cli/rulefiles", "internal/cli/run", "internal/cli/runs", "internal/cli/screen", "internal/cli/tools"},
 	{"internal/cli"},
 	{".", "cmd", "deploy"},
 	{"internal/test", "troupetest"},

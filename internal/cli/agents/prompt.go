@@ -45,18 +45,35 @@ type promptDoc struct {
 // PreviewRun returns the entry that would open a run of an agent here, and the notes of the
 // node; "" is the root agent.
 func PreviewRun(sessions *session.Opener, g Sources, servers, name string) (supervisor.Opened, []string, error) {
+	return preview(sessions, g, servers, name, func(c node.Config) (node.Config, error) { return c, nil })
+}
+
+// PreviewOwnRun is PreviewRun with the permission rules of the user, as in a run that a command of the user starts.
+func PreviewOwnRun(sessions *session.Opener, g Sources, name string) (supervisor.Opened, []string, error) {
+	return preview(sessions, g, "", name, func(c node.Config) (node.Config, error) {
+		c.UserSettings = config.UserFile()
+		c, _, err := c.WithClaudeFiles()
+		return c, err
+	})
+}
+
+func preview(sessions *session.Opener, g Sources, servers, name string, with func(node.Config) (node.Config, error)) (supervisor.Opened, []string, error) {
 	own, err := agentfile.LoadShared(config.UserFile())
 	if err != nil {
 		return supervisor.Opened{}, nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong"}
 	}
-	o, accepted, err := node.PreviewRun(node.Config{
+	cfg, err := with(node.Config{
 		StateDir:        sessions.StateDir,
 		Env:             sessions.Console.Getenv,
 		Tools:           own.Tools,
 		A2AAgents:       own.A2AAgents,
 		DelegateCharges: own.Charges,
 		Servers:         session.UserServerFile(),
-	}, client.RunRequest{
+	})
+	if err != nil {
+		return supervisor.Opened{}, nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong"}
+	}
+	o, accepted, err := node.PreviewRun(cfg, client.RunRequest{
 		RunID:     client.NewID(),
 		Prompt:    "preview",
 		Agent:     name,

@@ -20,15 +20,20 @@ func (cs *Commands) Permissions() *cobra.Command {
 	var r client.PermissionsRequest
 	c := &cobra.Command{
 		Use:   "permissions RUN [set]",
-		Short: "Show what agents of a run may do, or take rights from them",
+		Short: "Show and narrow what agents of a run may do; list, test and remove rules",
 		Long: `Show the permission rules and modes of a run and of its agents, and what operators have
 taken from them since it began.
 
 set takes rights from an agent and all agents below it, those that begin later
 included, from their next call on: rules that deny or ask, or a stricter mode. Rights
 of a live agent only become narrower: a mode that is not stricter is refused. A call
-that runs already is not undone.`,
-		Example: `  troupe permissions last
+that runs already is not undone.
+
+The commands below are about the rules in files, which new runs get. A run whose id is the
+name of one of them is meant after "--": troupe permissions -- list`,
+		Example: `  troupe permissions list
+  troupe permissions test Bash 'git push origin main'
+  troupe permissions last
   troupe permissions last set --deny 'Bash(git push:*)'
   troupe permissions last set --agent root-1-0 --ask Write --ask 'mcp__github'
   troupe permissions last set --mode plan`,

@@ -17,9 +17,9 @@ import (
 	"github.com/troupe-run/troupe/internal/safefile"
 )
 
-// projectFile is the file of the user's rules for one directory. It is in the user's configuration, never in the
+// ProjectFile is the file of the user's rules for one directory. It is in the user's configuration, never in the
 // directory: what a repository brings must not allow anything.
-func projectFile(configDir, dir string) string {
+func ProjectFile(configDir, dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return filepath.Join(configDir, "projects", hex.EncodeToString(sum[:8])+".yaml")
 }
@@ -41,7 +41,7 @@ type projectRules struct {
 
 // LoadProject reads the user's rules for a directory. configDir is the directory of the user's settings.
 func LoadProject(configDir, dir string) (spec.Permissions, error) {
-	file := projectFile(configDir, dir)
+	file := ProjectFile(configDir, dir)
 	data, err := safefile.Read(file, FileBytesMax)
 	if errors.Is(err, fs.ErrNotExist) {
 		return spec.Permissions{}, nil
@@ -69,7 +69,7 @@ func LoadProject(configDir, dir string) (spec.Permissions, error) {
 
 // AllowInProject adds a rule that allows to the user's rules for a directory, and returns the file.
 func AllowInProject(configDir, dir, rule string) (file string, err error) {
-	file = projectFile(configDir, dir)
+	file = ProjectFile(configDir, dir)
 	if _, err := ParseRule(rule, file, true); err != nil {
 		return file, err
 	}
