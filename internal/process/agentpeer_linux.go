@@ -23,8 +23,8 @@ const ancestorsMax = 4096
 // IsAgentPeer reports whether the other end of a local connection is held by a program that a node has started for an
 // agent (the command of a tool or a hook, an MCP server), or by a descendant of one. Such a program runs below a
 // keeper or the helper of the sandbox, whatever its environment, group or session: a keeper is a subreaper. It is
-// also true if that end has already closed, because then its holder is unknown. It is false for other users and other
-// machines.
+// also true if no process has that end open, because then its holder is unknown: it has closed, or its descriptor is on
+// its way between processes. It is false for other users and other machines.
 func IsAgentPeer(conn net.Conn) bool {
 	if local, ok := conn.(*net.UnixConn); ok {
 		return isAgentUnixPeer(local)
@@ -70,13 +70,26 @@ func IsAgentPeerTCP(remote, local string) bool {
 	if err != nil {
 		return true // nothing shows who it is
 	}
+	var others []int
 	for _, pid := range pids {
-		if isAgentProcess(pid) && holdsSocket(pid, own) {
+		if !isAgentProcess(pid) {
+			others = append(others, pid)
+		} else if holdsSocket(pid, own) != heldNot {
 			return true
 		}
 	}
+	// Descriptors on their way between processes and registered files of io_uring are in no table: a socket without a
+	// holder proves nothing.
 	still, _ := socketsBetween(there.Port(), here.Port())
-	return !slices.Equal(own, still)
+	return !isHeldBy(others, own) || !slices.Equal(own, still)
+}
+
+// isHeldBy reports whether one of these processes has one of these sockets open. Few threads have a table of their own,
+// so those of the first threads are read before the others.
+func isHeldBy(pids []int, inodes []string) bool {
+	return slices.ContainsFunc(pids, func(pid int) bool {
+		return tableHolds(filepath.Join("/proc", strconv.Itoa(pid), "fd"), inodes) == heldOpen
+	}) || slices.ContainsFunc(pids, func(pid int) bool { return holdsSocket(pid, inodes) == heldOpen })
 }
 
 // isThisMachine reports whether a peer's address is one of this machine: a program may dial any of them from any
@@ -113,20 +126,54 @@ func socketsBetween(local, remote uint16) (inodes []string, found bool) {
 	return inodes, found
 }
 
-// holdsSocket reports whether a process has one of these sockets open, or hides what it has open.
-func holdsSocket(pid int, inodes []string) bool {
-	dir := filepath.Join("/proc", strconv.Itoa(pid), "fd")
-	files, err := os.ReadDir(dir)
+// holding says whether a process has a socket open.
+type holding int
+
+const (
+	heldNot holding = iota
+	heldOpen
+	heldUnknown // the process hides what it has open
+)
+
+// holdsSocket looks for sockets in the tables of descriptors of a process: each of its threads may have one of its own.
+func holdsSocket(pid int, inodes []string) holding {
+	threads := filepath.Join("/proc", strconv.Itoa(pid), "task")
+	list, err := os.ReadDir(threads)
 	if err != nil {
-		return !errors.Is(err, fs.ErrNotExist) // it hides what it has open
+		if errors.Is(err, fs.ErrNotExist) {
+			return heldNot
+		}
+		return heldUnknown
+	}
+	worst := heldNot
+	for _, thread := range list {
+		switch tableHolds(filepath.Join(threads, thread.Name(), "fd"), inodes) {
+		case heldOpen:
+			return heldOpen
+		case heldUnknown:
+			worst = heldUnknown
+		case heldNot:
+		}
+	}
+	return worst
+}
+
+// tableHolds looks for sockets in one table of descriptors.
+func tableHolds(dir string, inodes []string) holding {
+	files, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) { // the thread has ended
+		return heldNot
+	}
+	if err != nil {
+		return heldUnknown
 	}
 	for _, f := range files {
 		target, err := os.Readlink(filepath.Join(dir, f.Name()))
 		if err == nil && slices.ContainsFunc(inodes, func(inode string) bool { return target == "socket:["+inode+"]" }) {
-			return true
+			return heldOpen
 		}
 	}
-	return false
+	return heldNot
 }
 
 // isAgentProcess walks from a process to the first ancestor that it shares with this one. A node that an

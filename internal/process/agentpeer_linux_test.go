@@ -2,10 +2,104 @@ package process
 
 import (
 	"errors"
+	"math"
 	"net"
 	"net/netip"
+	"runtime"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
+
+// dialRaw connects to a listener by a descriptor that the runtime does not know.
+func dialRaw(t *testing.T, l *net.TCPListener) (fd int) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Connect(fd, &unix.SockaddrInet4{Port: l.Addr().(*net.TCPAddr).Port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	return fd
+}
+
+func listenLoopback(t *testing.T) *net.TCPListener {
+	t.Helper()
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// A thread may have a table of descriptors of its own (unshare), which the table of its process does not show.
+func TestAttackSocketsInTablesOfThreads(t *testing.T) {
+	t.Parallel()
+	l := listenLoopback(t)
+	dialed, looked := make(chan int), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if err := unix.Unshare(unix.CLONE_FILES); err != nil {
+			t.Error(err)
+		}
+		if err := unix.CloseRange(3, math.MaxInt32, 0); err != nil { // else pipes of other tests stay open in the copy
+			t.Error(err)
+		}
+		fd := dialRaw(t, l)
+		dialed <- fd
+		<-looked
+		_ = unix.Close(fd)
+	}()
+	<-dialed
+	defer close(looked)
+	taken, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	own, _ := socketsBetween(uint16(taken.RemoteAddr().(*net.TCPAddr).Port), uint16(taken.LocalAddr().(*net.TCPAddr).Port))
+	self := unix.Getpid()
+	if tableHolds("/proc/self/fd", own) != heldNot {
+		t.Fatal("the socket is in the table of the process: this test shows nothing")
+	}
+	if holdsSocket(self, own) != heldOpen {
+		t.Error("a socket in the table of a thread is not found")
+	}
+	if IsAgentPeer(taken) {
+		t.Error("this program counts as one of an agent")
+	}
+}
+
+// A descriptor that was sent and not yet received is in no table.
+func TestAttackSocketsOnTheirWay(t *testing.T) {
+	t.Parallel()
+	l := listenLoopback(t)
+	fd := dialRaw(t, l)
+	taken, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = unix.Close(pair[0]), unix.Close(pair[1]) }()
+	if IsAgentPeer(taken) {
+		t.Error("this program counts as one of an agent")
+	}
+	if err := unix.Sendmsg(pair[0], []byte("x"), unix.UnixRights(fd), nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Close(fd); err != nil {
+		t.Fatal(err)
+	}
+	if !IsAgentPeer(taken) {
+		t.Error("a socket that no process holds passes")
+	}
+}
 
 // ownAddress returns an address of this machine that is no loopback address; without one it is the second of the loopback.
 func ownAddress(t *testing.T) netip.Addr {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,29 +18,16 @@ import (
 // itself only refuses itself.
 
 // decisionVerbs are the verbs that an agent's program may not use: they answer questions, approve calls, or
-// change prompts and tools.
-var decisionVerbs = []string{"answer", "restore", "context", "run"}
+// change prompts, tools and rights. An operator and each owner have subjects of their own for them.
+var decisionVerbs = []string{"answer", "restore", "context", "run", "permissions"}
 
-// isDecision reports whether a line publishes on a subject of decisions.
+// isDecision reports whether a line publishes on a subject of decisions: of a verb, or of a verb of one machine.
 func (f *proxyListener) isDecision(line []byte) bool {
 	if !isPublish(line) {
 		return false
 	}
-	subject := string(bytes.Fields(line)[1])
-	for decision := range f.decisions { // a verb, or a verb of one machine
-		if rest, ok := strings.CutPrefix(subject, decision); ok && (rest == "" || rest[0] == '.') {
-			return true
-		}
-	}
-	return false
-}
-
-func (e *Server) decisionSubjects() map[string]struct{} {
-	subjects := map[string]struct{}{}
-	for _, verb := range decisionVerbs {
-		subjects[e.cfg.Names.CommandPrefix()+"."+verb] = struct{}{}
-	}
-	return subjects
+	verb, _, _ := strings.Cut(f.names.ParseVerb(string(bytes.Fields(line)[1])), ".")
+	return slices.Contains(decisionVerbs, verb)
 }
 
 // forwardAgent carries what the program of an agent sends by the socket.

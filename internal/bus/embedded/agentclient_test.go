@@ -9,6 +9,24 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 )
 
+// The subjects of decisions are those of operators, of owners and of machines.
+func TestAttackDecisionsOfOwnersAreMarked(t *testing.T) {
+	t.Parallel()
+	f := &proxyListener{}
+	for _, verb := range decisionVerbs {
+		for _, subject := range []string{"troupe.cmd." + verb, "troupe.cmd." + verb + ".host-a", "troupe.cmd.as.alice." + verb, "troupe.cmd.as.as." + verb + ".host-a"} {
+			if !f.isDecision([]byte("PUB " + subject + " 2\r\n")) {
+				t.Errorf("%s is not marked", subject)
+			}
+		}
+	}
+	for _, line := range []string{"PUB troupe.cmd.list 0\r\n", "PUB troupe.cmd.as.answer.list 0\r\n", "PUB troupe.evt.answer 0\r\n", "SUB troupe.cmd.answer 1\r\n", "PUB\r\n", "PUB troupe.cmd.as 0\r\n"} {
+		if f.isDecision([]byte(line)) {
+			t.Errorf("%q is marked", line)
+		}
+	}
+}
+
 // A message of an agent's program gets a header more, whether it has others or none, and keeps its subjects and its body.
 func TestMessagesOfAgentsAreMarked(t *testing.T) {
 	t.Parallel()

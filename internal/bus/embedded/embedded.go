@@ -202,7 +202,7 @@ func (e *Server) openListeners() error {
 	}
 	portMax, socketMax := e.connectionLimits()
 	e.socket = newProxyListener(l, socketMax, 0, nil)
-	e.socket.decisions = e.decisionSubjects()
+	e.socket.names = e.cfg.Names
 	if e.cfg.NoPort {
 		return nil
 	}
@@ -218,7 +218,7 @@ func (e *Server) openListeners() error {
 		return fmt.Errorf("embedded: cannot listen: %w", err)
 	}
 	e.port = newProxyListener(tcp, portMax, PortPendingMax, e.newFanOut())
-	e.port.decisions = e.decisionSubjects()
+	e.port.names = e.cfg.Names
 	return nil
 }
 

@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
 const (
@@ -43,7 +45,7 @@ type proxyListener struct {
 	maxPending int // bytes that may wait for one connection; 0: the server's limit alone
 	fanOut     *eventFanOut
 	ended      sync.WaitGroup
-	decisions  map[string]struct{} // subjects on which an agent's program is marked
+	names      names.Names // of the subjects on which an agent's program is marked
 
 	mu      sync.Mutex
 	closed  bool

@@ -119,6 +119,18 @@ func (n Names) ParseOwner(subject string) string {
 	return owner
 }
 
+// ParseVerb returns what the subject of a command names after its owner: VERB, or VERB.host-MACHINE; "": it is no command.
+func (n Names) ParseVerb(subject string) string {
+	rest, ok := strings.CutPrefix(subject, n.CommandPrefix()+".")
+	if !ok {
+		return ""
+	}
+	if owned, ok := strings.CutPrefix(rest, ownerToken+"."); ok {
+		_, rest, _ = strings.Cut(owned, ".")
+	}
+	return rest
+}
+
 // Prefix is the first token of all subjects.
 func (n Names) Prefix() string {
 	if n.prefix == "" {
