@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/jsonlog"
 )
 
 // clusterer groups the error lines of logs into templates.
@@ -33,11 +34,11 @@ var (
 )
 
 func askErrors(t *conversation) wantedCall {
-	return askForms(t, strings.Join(slices.Concat(fatalWords, errorWords), "|"), "failing lines", errorForms)
+	return askForms(t, strings.Join(slices.Concat(fatalWords, errorWords, []string{jsonlog.ErrorPattern, jsonlog.FailurePattern}), "|"), "failing lines", errorForms)
 }
 
 func askWarnings(t *conversation) wantedCall {
-	return askForms(t, strings.Join(warnWords, "|"), "warnings", warningForms)
+	return askForms(t, strings.Join(append(slices.Clone(warnWords), jsonlog.WarningPattern), "|"), "warnings", warningForms)
 }
 
 func clustererWants(t *conversation) []wantedCall {
@@ -104,7 +105,7 @@ func addClusters(all []errorCluster, s grepResult) []errorCluster {
 		index[c.template] = i
 	}
 	for _, f := range s.forms() {
-		if isOwnReport(f.path, defaultReport) {
+		if isOwnReport(f.path, defaultReport) || lineSeverity(f.text) == info {
 			continue
 		}
 		tpl := templateOf(f.text)
@@ -127,17 +128,43 @@ func addClusters(all []errorCluster, s grepResult) []errorCluster {
 
 // setSeverity sets the severity by the first line and the number of lines.
 func (c *errorCluster) setSeverity() {
-	text := c.forms[0].text
+	c.severity = lineSeverity(c.forms[0].text)
 	switch {
-	case fatalLine.MatchString(text), errorLine.MatchString(text) && serious.MatchString(text):
+	case c.severity == low:
+		c.kind = kindWarning
+	case c.severity == medium && c.count >= clusterMany:
 		c.severity = high
-	case !errorLine.MatchString(text):
-		c.kind, c.severity = kindWarning, low
-	case c.count >= clusterMany:
-		c.severity = high
-	default:
-		c.severity = medium
 	}
+}
+
+// lineSeverity is the severity of one line: high for the end of a process or of its data, medium for an error, low
+// for a warning. It is info for a JSON line whose level says that it is none of them, whatever its text says.
+func lineSeverity(text string) severity {
+	r, isRecord := jsonlog.Parse(text)
+	level := r.Level
+	if !isRecord || level == jsonlog.Unknown && r.Error == "" {
+		level = levelByWords(text)
+	}
+	switch {
+	case level == jsonlog.Info:
+		return info
+	case level == jsonlog.Warning:
+		return low
+	case level == jsonlog.Fatal, serious.MatchString(text):
+		return high
+	}
+	return medium
+}
+
+// levelByWords is the level of a line of text that a search for failing lines or warnings found.
+func levelByWords(text string) jsonlog.Level {
+	switch {
+	case fatalLine.MatchString(text):
+		return jsonlog.Fatal
+	case errorLine.MatchString(text):
+		return jsonlog.Error
+	}
+	return jsonlog.Warning
 }
 
 // toFinding shows the first line of the cluster, and where its last one is.
@@ -157,10 +184,13 @@ func (c errorCluster) toFinding() finding {
 	if len(files) > 1 {
 		f.Title += " (several files)"
 	}
-	if len(quoted) == 0 {
+	first := c.forms[0]
+	switch {
+	case len(quoted) > 0:
+		first = quoted[0]
+	case !isCitable(first.text):
 		return f
 	}
-	first := quoted[0]
 	f.Evidence = []evidence{first.asEvidence()}
 	switch {
 	case c.count == 1:

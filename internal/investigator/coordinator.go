@@ -38,12 +38,18 @@ func planCoordinator(t *conversation) plannedReply {
 			". Nothing was reported or written. " + lookAdvice}
 	}
 	inv.profile = profileDirectory(t, inv.reportName)
-	inv.limits = t.describeGaps(look)
+	checks := inv.profile.logChecks()
+	if canCall {
+		if calls := t.callsThatFit(t.missingCalls(checks)); len(calls) > 0 {
+			return plannedReply{calls: calls}
+		}
+	}
+	inv.limits = append(t.describeGaps(append(look, checks...)), inv.profile.unreadLogs()...)
 	if inv.profile.tree.complete && inv.profile.tree.files > 0 && len(inv.profile.tree.exts) == 0 {
 		inv.limits = append(inv.limits, "languages: the list of files came without its extensions")
 	}
 	t.hints = inv.profile.childHints()
-	t.hints.Logs, t.hints.LogBytes = inv.profile.logs, inv.profile.logSize
+	t.hints.setLogs(inv.profile)
 	if t.offered[toolDelegate] || t.hasDelegated() {
 		team := inv.planDelegations()
 		if canCall {
@@ -163,7 +169,7 @@ func (inv *investigation) planDelegations() []wantedCall {
 		case dependencies.name:
 			h.Root = all.Root
 		case clusterer.name, timeline.name, correlator.name:
-			h.Logs, h.LogBytes = inv.profile.logs, inv.profile.logSize
+			h.setLogs(inv.profile)
 		}
 		task := taskOf[name]
 		if line := h.encodeLine(); line != "" {
@@ -264,9 +270,6 @@ func (inv *investigation) mergeAnswers() {
 		}
 	}
 	inv.findings = sortBySeverity(inv.findings)
-	if logs := len(inv.profile.logs); inv.profile.kind == directoryCode && logs > 0 {
-		inv.limits = append(inv.limits, formatCount(logs, "log file")+" beside the code: not analysed")
-	}
 	slices.Sort(inv.limits)
 	inv.limits = slices.Compact(inv.limits)
 }
@@ -388,13 +391,4 @@ func (inv *investigation) describeWrites(t *conversation) (text string, isLost b
 		return strings.Join(append([]string{"Report: " + strings.Join(written, ", ")}, lost...), "; ") + ".", isLost
 	}
 	return strings.Join(lost, "; ") + ".", isLost
-}
-
-func (t *conversation) findWrite(name string) (toolExchange, bool) {
-	for i := len(t.exchanges) - 1; i >= 0; i-- {
-		if t.exchanges[i].name == toolWrite && t.exchanges[i].args["path"] == name {
-			return t.exchanges[i], true
-		}
-	}
-	return toolExchange{}, false
 }

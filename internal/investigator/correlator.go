@@ -5,14 +5,16 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/jsonlog"
 )
 
 // correlator follows the ids of failing requests across log files.
 var correlator = childJob{name: "correlator", listCalls: correlatorWants, buildAnswer: correlatorAnswer}
 
 const (
-	idNames   = `(request|req|trace|correlation|corr|session|tx|txn|transaction|order|job)(?:[_-]?id|=)`
-	failWords = `ERROR|FATAL|PANIC|CRITICAL|SEVERE|error|fatal|Exception|timeout|timed out`
+	idNames   = `(request|req|trace|correlation|corr|session|tx|txn|transaction|order|job)(?:[_-]?id|=|"\s*:\s*\{"id)`
+	failWords = `ERROR|FATAL|PANIC|CRITICAL|SEVERE|error|fatal|Exception|timeout|timed out|"level": ?(?:50|60)\b`
 	idsSought = 3
 	tracesMax = 3
 
@@ -50,7 +52,7 @@ func failingIDs(failures grepResult) []string {
 	var files []string
 	for _, h := range failures.hits {
 		id := idOf(h.text)
-		if id == "" {
+		if r, isRecord := jsonlog.Parse(h.text); id == "" || isRecord && r.Level != jsonlog.Unknown && r.Level < jsonlog.Error {
 			continue
 		}
 		if byFile[h.path] == nil {
@@ -115,7 +117,7 @@ func traceID(id string, hits []fileLine, a *agentAnswer) {
 	var files []string
 	n := 0
 	for _, h := range hits {
-		if !strings.Contains(h.text, id) || !isQuotable(h.text) {
+		if !strings.Contains(h.text, id) || !isCitable(h.text) {
 			continue
 		}
 		n++

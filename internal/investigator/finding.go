@@ -61,6 +61,10 @@ func isQuotable(text string) bool {
 		utf8.ValidString(text) && !strings.ContainsRune(text, utf8.RuneError) && !strings.ContainsAny(text, "\x00\x1b\r")
 }
 
+// isCitable reports whether a line can be evidence at least by its place: a line that is only too long is
+// shown without its text.
+func isCitable(text string) bool { return isQuotable(text) || len(text) > quotedMax }
+
 func (f finding) isValid() bool {
 	if f.Kind == "" || f.Title == "" || f.Severity.rank() == len(severities) || len(f.Evidence) == 0 {
 		return false

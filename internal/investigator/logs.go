@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/jsonlog"
 )
 
 // stampForms are the timestamps that log lines begin with or hold in a field.
@@ -31,6 +32,9 @@ const stampWindow = 160
 // parseTimestamp reads the time of a log line. Zones are not read: times of one file
 // are compared with each other only.
 func parseTimestamp(line string) (time.Time, bool) {
+	if r, ok := jsonlog.Parse(line); ok && !r.Time.IsZero() {
+		return r.Time, true
+	}
 	line = clip.Prefix(line, min(len(line), stampWindow))
 	for _, f := range stampForms {
 		if s := f.re.FindString(line); s != "" {
@@ -89,7 +93,19 @@ func mixedID(word string) string {
 	return word
 }
 
+// templateOf returns the message of a line without what differs between two occurrences. The message of a
+// JSON line is its level, its message and its error.
 func templateOf(line string) string {
+	if r, ok := jsonlog.Parse(line); ok && r.Message+r.Error != "" {
+		line = r.Message
+		switch {
+		case line == "":
+			line = r.Error
+		case r.Error != "" && !strings.Contains(line, r.Error):
+			line += ": " + r.Error
+		}
+		line = strings.TrimSpace(r.Level.String() + " " + line)
+	}
 	for i, m := range templateMasks {
 		if i == idMask {
 			line = idField.ReplaceAllString(line, "${1}_id=<id>")
@@ -109,8 +125,14 @@ func logGlob(t *conversation) string {
 			names = append(names, l)
 		}
 	}
-	if len(names) == 0 || len(names) == logsMax { // there may be more than the task names
-		return "{**/*.log*,**/log/*,**/logs/*}"
+	if len(names) == 0 || len(names) >= logsMax || t.hints.MoreLogs { // there may be more than the task names
+		all := []string{"**/*.log*", "**/log/*", "**/logs/*"}
+		for _, l := range t.hints.JSONLogs {
+			if globSafe(l) {
+				all = append(all, l)
+			}
+		}
+		return anyOf(all)
 	}
 	return anyOf(names)
 }

@@ -58,7 +58,7 @@ func reportLogForms(logs []sampledLog, a *agentAnswer) {
 	f := finding{Kind: kindLayout, Severity: info}
 	var parts []string
 	for _, l := range logs {
-		if len(l.first) == 0 || !isQuotable(l.first[0].text) {
+		if len(l.first) == 0 || !isCitable(l.first[0].text) {
 			continue
 		}
 		parts = append(parts, fmt.Sprintf("%s, %s (%s)", l.path, formatCount(l.total, "line"), formOf(l.first[0].text)))
@@ -78,7 +78,7 @@ func reportPeriod(logs []sampledLog, a *agentAnswer) {
 			continue
 		}
 		first, last := l.lines[0], l.lines[len(l.lines)-1]
-		if !isQuotable(first.text) || !isQuotable(last.text) || named > 0 && (first.at.Year() == 0) != (from.at.Year() == 0) {
+		if !isCitable(first.text) || !isCitable(last.text) || named > 0 && (first.at.Year() == 0) != (from.at.Year() == 0) {
 			continue
 		}
 		if named == 0 || first.at.Before(from.at) {
@@ -107,7 +107,7 @@ func reportRoutineLines(logs []sampledLog, a *agentAnswer) {
 	for _, l := range logs {
 		for _, h := range l.lines {
 			n++
-			if isQuotable(h.text) {
+			if isCitable(h.text) {
 				form := templateOf(h.text)
 				byForm[form] = append(byForm[form], h.fileLine)
 			}

@@ -16,7 +16,13 @@ type fileLine struct {
 	text string
 }
 
-func (h fileLine) asEvidence() evidence { return evidence{Path: h.path, Line: h.line, Text: h.text} }
+// asEvidence is the line as evidence. A line that cannot be quoted is evidence by its place alone.
+func (h fileLine) asEvidence() evidence {
+	if !isQuotable(h.text) {
+		return evidence{Path: h.path, Line: h.line}
+	}
+	return evidence{Path: h.path, Line: h.line, Text: h.text}
+}
 
 // lineForm is the lines of one form.
 type lineForm struct {

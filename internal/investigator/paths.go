@@ -154,17 +154,57 @@ func sourceGlob(exts, more []string) string {
 
 var logBases = []string{"syslog", "messages", "dmesg", "auth.log", "kern.log", "catalina.out", "nohup.out"}
 
+// logWord is the word "log" in the name of a file.
+var logWord = regexp.MustCompile(`(?:^|[^a-z])logs?(?:[^a-z]|$)`)
+
+// rotatedName is the end of the name of a log that was rotated: a number or a date.
+var rotatedName = regexp.MustCompile(`[._-]\d[\d._-]*$`)
+
+// isPacked reports whether a path names a compressed file.
+func isPacked(p string) bool {
+	return slices.Contains([]string{".gz", ".zip", ".xz", ".bz2", ".zst", ".tgz", ".lz4"}, extOf(p))
+}
+
 // isLog reports whether a path looks like a log by its name.
 func isLog(p string) bool {
 	base := strings.ToLower(path.Base(p))
-	if strings.HasSuffix(base, ".gz") || strings.HasSuffix(base, ".zip") || strings.HasSuffix(base, ".xz") {
+	if isPacked(base) {
 		return false
 	}
 	if strings.HasSuffix(base, ".log") || strings.Contains(base, ".log.") || slices.Contains(logBases, base) {
 		return true
 	}
+	return inLogDir(p) && slices.Contains([]string{"", ".txt", ".out", ".err", ".jsonl", ".ndjson"}, path.Ext(base))
+}
+
+func inLogDir(p string) bool {
 	dir := strings.ToLower(path.Base(path.Dir(p)))
-	return (dir == "log" || dir == "logs") && slices.Contains([]string{"", ".txt", ".out", ".err", ".jsonl"}, path.Ext(base))
+	return dir == "log" || dir == "logs"
+}
+
+// isPackedLog reports whether a path looks like a compressed log.
+func isPackedLog(p string) bool {
+	return isPacked(p) && (isLog(strings.TrimSuffix(p, path.Ext(p))) || mayBeLog(strings.TrimSuffix(p, path.Ext(p))))
+}
+
+// isJSONLines reports whether a path names a file of JSON lines.
+func isJSONLines(p string) bool {
+	return slices.Contains([]string{".jsonl", ".ndjson"}, extOf(rotatedName.ReplaceAllString(p, "")))
+}
+
+// mayBeLog reports whether only the lines of a file can show whether it is a log.
+func mayBeLog(p string) bool {
+	if isLog(p) || isPacked(p) {
+		return false
+	}
+	base := strings.ToLower(rotatedName.ReplaceAllString(path.Base(p), ""))
+	switch path.Ext(base) {
+	case ".jsonl", ".ndjson", ".out", ".err":
+		return true
+	case ".json", ".txt", "":
+		return inLogDir(p) || logWord.MatchString(base)
+	}
+	return false
 }
 
 // isOwnReport reports whether a file in the top directory is one that scout writes: it is never

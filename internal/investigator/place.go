@@ -27,7 +27,9 @@ type directoryProfile struct {
 	tree    globResult
 	logs    []string // largest first
 	logSize int64    // bytes of all logs, as far as seen
-	source  int      // files of code
+	// logFiles are the files that look like logs, of all sorts.
+	logFiles logFiles
+	source   int // files of code
 }
 
 var (
@@ -57,17 +59,14 @@ func profileDirectory(t *conversation, reportName string) directoryProfile {
 			inTree++
 		}
 	}
-	p.logs, p.logSize = findLogs(p, reportName)
-	logBytes, sourceBytes := int64(0), int64(0)
+	sourceBytes := int64(0)
 	for _, e := range p.tree.exts {
 		if languages[e.ext].code {
 			p.source += e.files
 			sourceBytes += e.bytes
 		}
-		if e.ext == ".log" {
-			logBytes += e.bytes
-		}
 	}
+	logBytes := p.findLogs(t, reportName)
 	switch {
 	case len(p.entries) == 0 && !p.tree.complete && !listed:
 		p.kind = directoryUnseen
@@ -81,33 +80,6 @@ func profileDirectory(t *conversation, reportName string) directoryProfile {
 		p.kind = directoryOther
 	}
 	return p
-}
-
-// findLogs lists log files, the largest first as far as their sizes are known.
-func findLogs(p directoryProfile, reportName string) (logs []string, total int64) {
-	size := map[string]int64{}
-	for _, s := range p.tree.largest {
-		size[s.path] = s.size
-	}
-	var names []string
-	for _, e := range p.entries {
-		if !e.dir && !e.link {
-			size[e.name] = e.size
-			names = append(names, e.name)
-		}
-	}
-	for _, s := range p.tree.largest {
-		names = append(names, s.path)
-	}
-	names = append(names, p.tree.paths...)
-	for _, n := range names {
-		if isLog(n) && !isOwnReport(n, reportName) && !slices.Contains(logs, n) {
-			logs = append(logs, n)
-			total += size[n]
-		}
-	}
-	slices.SortStableFunc(logs, func(a, b string) int { return int(size[b] - size[a]) })
-	return logs[:min(len(logs), logsMax)], total
 }
 
 // notableRootNames are names in the top directory that are useful to children.

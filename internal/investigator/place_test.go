@@ -133,7 +133,7 @@ func readReport(t *testing.T, dir string) reportFile {
 				continue
 			}
 			lines := strings.Split(readFile(t, dir, e.Path), "\n")
-			if e.Line < 1 || e.Line > len(lines) || lines[e.Line-1] != e.Text {
+			if e.Line < 1 || e.Line > len(lines) || lines[e.Line-1] != e.Text && (e.Text != "" || len(lines[e.Line-1]) <= 200) {
 				t.Errorf("%s: %s:%d is not %q", f.Title, e.Path, e.Line, e.Text)
 			}
 		}

@@ -51,6 +51,15 @@ func (inv *investigation) planWrites(t *conversation) []wantedCall {
 	return nil
 }
 
+func (t *conversation) findWrite(name string) (toolExchange, bool) {
+	for i := len(t.exchanges) - 1; i >= 0; i-- {
+		if t.exchanges[i].name == toolWrite && t.exchanges[i].args["path"] == name {
+			return t.exchanges[i], true
+		}
+	}
+	return toolExchange{}, false
+}
+
 // fitReport writes these files with as many findings as fit; kept is -1 if they do not fit
 // even without findings.
 func (inv *investigation) fitReport(t *conversation, names []string) (calls []wantedCall, kept int) {

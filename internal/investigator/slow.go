@@ -10,7 +10,7 @@ import (
 
 // Operations that took a second or more, according to the logs.
 const (
-	slowWords = `\b[1-9]\d{3,6}(?:\.\d+)? ?ms\b|(?:_ms|Ms|_millis|[Ll]atency|[Dd]uration|[Ee]lapsed)"?[=:] ?"?[1-9]\d{3,6}\b|` +
+	slowWords = `\b[1-9]\d{3,6}(?:\.\d+)? ?ms\b|(?:_ms|Ms|_millis|[Ll]atency|[Dd]uration|[Ee]lapsed|responseTime)"?[=:] ?"?[1-9]\d{3,6}\b|` +
 		`\b(?:took|in|after|elapsed|duration|latency)[ =:"]{1,3}[1-9]\d{0,3}(?:\.\d+)?s(?:ec\w*)?\b`
 
 	slowRead   = 12 // lines
@@ -18,7 +18,7 @@ const (
 )
 
 var (
-	slowMillis  = regexp.MustCompile(`\b([1-9]\d{3,6})(?:\.\d+)? ?ms\b|(?:_ms|Ms|_millis|[Ll]atency|[Dd]uration|[Ee]lapsed)"?[=:] ?"?([1-9]\d{3,6})\b`)
+	slowMillis  = regexp.MustCompile(`\b([1-9]\d{3,6})(?:\.\d+)? ?ms\b|(?:_ms|Ms|_millis|[Ll]atency|[Dd]uration|[Ee]lapsed|responseTime)"?[=:] ?"?([1-9]\d{3,6})\b`)
 	slowSeconds = regexp.MustCompile(`\b(?:took|in|after|elapsed|duration|latency)[ =:"]{1,3}([1-9]\d{0,3}(?:\.\d+)?)s(?:ec\w*)?\b`)
 )
 
@@ -43,7 +43,7 @@ func reportSlowOperations(t *conversation, a *agentAnswer) {
 		return
 	}
 	addSearchLimits(a, "slow operations", s)
-	hits := slices.DeleteFunc(slices.Clone(s.hits), func(h fileLine) bool { return !isQuotable(h.text) || longestDuration(h.text) < time.Second })
+	hits := slices.DeleteFunc(slices.Clone(s.hits), func(h fileLine) bool { return !isCitable(h.text) || longestDuration(h.text) < time.Second })
 	if len(hits) == 0 {
 		return
 	}

@@ -212,7 +212,7 @@ func timelineAnswer(t *conversation) agentAnswer {
 func reportSilence(l sampledLog, lines []timedLine, a *agentAnswer) {
 	usual := medianLineTime(gapsBetween(l.lines))
 	g, lost := largestLoss(gapsBetween(lines), usual)
-	if lost < gapMin || timePerLine(g) < usual*gapFactor || !isQuotable(g.from.text) || !isQuotable(g.to.text) {
+	if lost < gapMin || timePerLine(g) < usual*gapFactor || !isCitable(g.from.text) || !isCitable(g.to.text) {
 		return
 	}
 	title := fmt.Sprintf("%s of silence between two lines of %s", formatDuration(g.elapsed()), l.path)
@@ -224,7 +224,7 @@ func reportSilence(l sampledLog, lines []timedLine, a *agentAnswer) {
 
 func reportBackwardTime(l sampledLog, a *agentAnswer) {
 	for _, g := range gapsBetween(l.lines) {
-		if g.elapsed() < 0 && isQuotable(g.from.text) && isQuotable(g.to.text) {
+		if g.elapsed() < 0 && isCitable(g.from.text) && isCitable(g.to.text) {
 			a.addFinding(finding{Kind: kindGap, Severity: low, Title: fmt.Sprintf("Time runs backwards by %s in %s", formatDuration(-g.elapsed()), l.path),
 				Detail: "several writers, a clock that was set, or a file that was joined", Evidence: []evidence{g.from.asEvidence(), g.to.asEvidence()}})
 			return
@@ -240,7 +240,7 @@ func (l sampledLog) fastestSegment() (g sampleGap, usual time.Duration, ok bool)
 		return sampleGap{}, 0, false
 	}
 	g = slices.MinFunc(gaps, func(x, y sampleGap) int { return int(timePerLine(x) - timePerLine(y)) })
-	return g, medianLineTime(gaps), g.elapsed() >= 0 && g.lineCount() >= samples*2 && isQuotable(g.from.text) && isQuotable(g.to.text)
+	return g, medianLineTime(gaps), g.elapsed() >= 0 && g.lineCount() >= samples*2 && isCitable(g.from.text) && isCitable(g.to.text)
 }
 
 func reportBursts(l sampledLog, a *agentAnswer) {
@@ -260,7 +260,7 @@ func reportRestarts(t *conversation, a *agentAnswer) {
 	files := map[string]int{}
 	var hits []fileLine
 	for _, h := range s.hits {
-		if isQuotable(h.text) && h.line > 1 { // a log that begins with a start is no restart
+		if isCitable(h.text) && h.line > 1 { // a log that begins with a start is no restart
 			files[h.path]++
 			hits = append(hits, h)
 		}

@@ -260,8 +260,19 @@ type hints struct {
 	Largest []string `json:"largest,omitempty"` // largest source files
 	Root    []string `json:"root,omitempty"`    // notable names in the top directory
 	Logs    []string `json:"logs,omitempty"`    // log files
+	// JSONLogs are the log files that only their lines show to be logs; MoreLogs tells that there may be
+	// further logs, with names of logs.
+	JSONLogs []string `json:"json_logs,omitempty"`
+	MoreLogs bool     `json:"more_logs,omitempty"`
 	// LogBytes is the total size of the log files that were seen.
 	LogBytes int64 `json:"log_bytes,omitempty"`
+}
+
+func (h *hints) setLogs(p directoryProfile) {
+	h.Logs, h.LogBytes, h.JSONLogs, h.MoreLogs = p.logs, p.logSize, nil, p.logFiles.more
+	if len(h.Logs) >= logsMax || h.MoreLogs {
+		h.JSONLogs = p.logFiles.confirmed
+	}
 }
 
 func (h hints) encodeLine() string {

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/jsonlog"
 )
 
 // formsMax is how many forms of lines one grep with group tells apart: about 20 MiB. Lines of further
@@ -18,7 +20,8 @@ type linePlace struct {
 	line int
 }
 
-// lineForm is the lines of one form: they differ only in numbers and ids.
+// lineForm is the lines of one form: they differ only in numbers and ids, or, in a log of JSON lines,
+// in anything but their level, message and error.
 type lineForm struct {
 	first, last linePlace
 	text        string // of the first
@@ -51,6 +54,9 @@ func formOf(line string) string {
 func (c *formCounts) add(at linePlace, line []byte) {
 	text := clipLine(line, grepLineShownMax)
 	form := formOf(text)
+	if r, ok := jsonlog.Parse(string(line)); ok && r.Message+r.Error != "" {
+		form = "{" + r.Level.String() + "\x00" + formOf(r.Message) + "\x00" + formOf(r.Error)
+	}
 	if known := c.byForm[form]; known != nil {
 		known.last = at
 		known.count++

@@ -48,7 +48,7 @@ type grepArgs struct {
 // includes, the lines whose forms were not told apart (formsMax). Binary files are not searched, and of a
 // line only the first 2 MiB.
 //
-// With group, a line of the result represents all lines of its form. The most frequent form comes
+// With group, a line of the result represents all lines of its form (lineForm). The most frequent form comes
 // first, and "to" names the last line of a form that has several:
 //
 //	path:line:[count× to path:line] text

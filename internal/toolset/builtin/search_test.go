@@ -70,6 +70,15 @@ func TestGrepGroupsLinesByForm(t *testing.T) {
 		"[601 matches in 2 files; 2 files searched; first 1 shown]")
 }
 
+// TestGrepGroupsJSONLinesByTheirMessage: other fields of a structured log do not make another form.
+func TestGrepGroupsJSONLinesByTheirMessage(t *testing.T) {
+	b := newBox(t, map[string]string{"a.jsonl": `{"level":"ERROR","msg":"job 1 failed","who":"ada"}` + "\n" + `{"level":"ERROR","msg":"job 2 failed","who":"bob"}` + "\n" +
+		`{"level":"WARN","msg":"job 2 failed","who":"bob"}` + "\n" + `{"who":"eve","level":"ERROR","msg":"job 3 failed","error":"EOF"}` + "\n"})
+	b.wantLines(b.callTool("grep", `{"pattern":"job","group":true}`), `a.jsonl:1:[2× to a.jsonl:2] {"level":"ERROR","msg":"job 1 failed","who":"ada"}`,
+		`a.jsonl:3:[1×] {"level":"WARN","msg":"job 2 failed","who":"bob"}`, `a.jsonl:4:[1×] {"who":"eve","level":"ERROR","msg":"job 3 failed","error":"EOF"}`,
+		"[4 matches in 1 files; 1 files searched]")
+}
+
 func TestSearchFollowsGitignore(t *testing.T) {
 	b := newRepoBox(t, map[string]string{".gitignore": "out/\n", "out/x": "hit", "vendor/v": "hit", "tracked": "hit"})
 	b.writeFiles(map[string]string{"new": "hit"})
