@@ -3,10 +3,12 @@ package supervisor
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 )
 
 // Result sums up the run in its current state; it is final once the Phase is Over.
@@ -28,7 +30,7 @@ func (s State) Result() event.Result {
 			Usage: m.Usage, ModelMS: m.ModelMS, ToolMS: m.ToolMS, GivenUp: m.GivenUp}
 		if m.ID != spec.Root {
 			parent := m.Parent
-			a.Parent = &parent
+			a.Parent, a.Detail = &parent, memberDetail(m)
 		}
 		if q := m.Query; q != nil {
 			a.Query = &event.OpenQuery{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call,
@@ -52,6 +54,17 @@ func (s State) Result() event.Result {
 	r.Subtype = event.Subtype(r.Reason)
 	r.IsError = r.Subtype != "success"
 	return r
+}
+
+// memberDetailMax is how many bytes of a detail the list of agents has.
+const memberDetailMax = 240
+
+// memberDetail is why an agent ended without success, on one line.
+func memberDetail(m Member) string {
+	if !m.Done || !m.Outcome.Partial {
+		return ""
+	}
+	return clip.Marked(strings.Join(strings.Fields(m.Outcome.Detail), " "), memberDetailMax, "…")
 }
 
 // spendOf returns what the run has spent, and its limits.

@@ -125,6 +125,7 @@ func resultWithoutContent(d Result) Result {
 			q.Question, q.Rule, q.Digest = "", "", ""
 			a.Query = &q
 		}
+		a.Detail = ""
 		agents[i] = a
 	}
 	d.Agents = agents

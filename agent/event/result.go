@@ -78,6 +78,8 @@ type AgentResult struct {
 	ToolMS  int64       `json:"tool_ms"`
 	Reason  spec.Reason `json:"stop_reason"`
 	Phase   string      `json:"phase"` // live, parked, done
+	// Detail is why an agent below the root ended without success, in its own words.
+	Detail string `json:"detail,omitempty"`
 	// GivenUp: the run ended it without its own end, because no node could activate it.
 	GivenUp bool       `json:"given_up,omitempty"`
 	Query   *OpenQuery `json:"query,omitempty"`

@@ -168,3 +168,25 @@ func TestTheTableOfGroupsIsWhole(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryCommandWithARunFindsItByPrefix: testdata/runids.txt tries each command that takes a run with the
+// beginning of several ids.
+func TestEveryCommandWithARunFindsItByPrefix(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile("../../cmd/cli/testdata/runids.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := newApp(&console.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: func(string) string { return "" }}, 0).newRoot()
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+		takesRun := slices.ContainsFunc(strings.Fields(c.Use), func(word string) bool { return strings.HasPrefix(strings.Trim(word, "[]"), "RUN") })
+		if needsMore := []string{"troupe top", "troupe lanes"}; takesRun && !slices.Contains(needsMore, c.CommandPath()) && !strings.Contains(string(script), "\nexits 2 "+c.CommandPath()+" alpha") {
+			t.Errorf("%s is not tried", c.CommandPath())
+		}
+	}
+	visit(root)
+}

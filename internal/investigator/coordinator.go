@@ -325,7 +325,7 @@ func (inv *investigation) finalMessage(t *conversation) string {
 	b.WriteString(inv.profile.describeDirectory() + "\n")
 	if !inv.wanted {
 		if inv.changes {
-			b.WriteString(needsModel + " ")
+			b.WriteString(NeedsModel + " ")
 		}
 		b.WriteString("I only investigate directories; this is what an investigation shows.\n")
 		for i, f := range inv.facts {

@@ -79,13 +79,13 @@ func streamWords(ctx context.Context, text string, emit func(model.Delta)) error
 // lookAdvice says what a run needs for a report.
 const lookAdvice = "Give the run a directory, as with `troupe run --dir .`, and the tools list_dir and glob. " + notAnLLM + "."
 
-// needsModel is what a prompt reads that asks for anything but an investigation.
-const needsModel = "What you asked for was not done: that needs a model (set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or run Ollama)."
+// NeedsModel is what a prompt reads that asks for anything but an investigation.
+const NeedsModel = "What you asked for was not done: that needs a model (set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or run Ollama)."
 
 // refuseOtherWork refuses a prompt that asks for anything but an investigation, where there is no
 // directory to show either.
 func refuseOtherWork() plannedReply {
-	return plannedReply{refuses: true, text: needsModel + " I only investigate directories: `troupe run --dir . \"Investigate this repository and write report.md\"`. " + notAnLLM + "."}
+	return plannedReply{refuses: true, text: NeedsModel + " I only investigate directories: `troupe run --dir . \"Investigate this repository and write report.md\"`. " + notAnLLM + "."}
 }
 
 // plannedReply is one reply: text, calls, or both. A reply that refuses says why the task is not done:

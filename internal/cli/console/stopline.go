@@ -6,6 +6,8 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/investigator"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
@@ -35,10 +37,11 @@ var agentLimitFlags = map[spec.Reason]string{
 // stopLine says in one line why a run has ended without success, or waits, and what to do next. command completes a
 // command line about the run; nil: the line names none.
 func stopLine(r event.Result, command func(string) string) string {
-	word, detail := "stopped: "+string(r.Reason), term.CleanLine(r.Detail)
 	isWaiting := isParked(r)
+	word, detail := "stopped: "+string(r.Reason), stopCause(r)
 	switch {
 	case isWaiting:
+		detail = term.CleanLine(r.Detail)
 		word = "parked, and nothing is lost: " + string(r.Reason)
 	case r.Reason == spec.ByCancel:
 		word, detail = "canceled", strings.TrimPrefix(detail, "canceled ")
@@ -60,6 +63,8 @@ func stopLine(r event.Result, command func(string) string) string {
 		next = append(next, flag+" sets the limit")
 	}
 	switch {
+	case r.Reason == spec.Refused && strings.Contains(r.Text, investigator.NeedsModel):
+		next = append(next, "the same command with --model PROVIDER/MODEL asks a model, and "+command("models list")+" names those that you can use")
 	case r.Reason == spec.LogDamaged:
 		next = append(next, command("verify "+r.Run)+" names the damage")
 	case r.Turns == 0:
@@ -68,4 +73,42 @@ func stopLine(r event.Result, command func(string) string) string {
 		next = append(next, command("run --fork "+r.Run+` "go on"`)+" continues from its history")
 	}
 	return word + "; next: " + strings.Join(next, ", ")
+}
+
+// causeMax is how much of a cause the line shows; results in JSON have all of it.
+const causeMax = 200
+
+// childMark begins the answer of a child that stopped early, where an agent above quotes it.
+const childMark = "[stopped early: "
+
+// stopCause says why a run ended. Where its detail quotes a child that failed, the cause is what the innermost of
+// them said, and the agent is named.
+func stopCause(r event.Result) string {
+	detail, cause := r.Detail, ""
+	for below := spec.Root; ; {
+		child, found := failedChild(r.Agents, below, detail)
+		if !found {
+			break
+		}
+		below, detail = child.ID, child.Detail
+		cause = "agent " + child.Name + " (" + string(child.ID) + ") ended with " + string(child.Reason)
+		if child.Detail != "" {
+			cause += ": " + child.Detail
+		}
+	}
+	if cause == "" {
+		cause = detail
+	}
+	return clip.Marked(term.CleanLine(cause), causeMax, "…")
+}
+
+// failedChild finds the child of an agent whose failure the agent's detail quotes. Of several that ended with the
+// same reason it is the last.
+func failedChild(agents []event.AgentResult, parent spec.ID, detail string) (child event.AgentResult, found bool) {
+	for _, a := range agents {
+		if a.Parent != nil && *a.Parent == parent && a.Phase == "done" && strings.Contains(detail, childMark+string(a.Reason)) {
+			child, found = a, true
+		}
+	}
+	return child, found
 }
