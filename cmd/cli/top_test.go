@@ -227,6 +227,19 @@ func TestTopAfterARestartOfTheNode(t *testing.T) {
 	}
 }
 
+// TestTopPrintsTheEndWithoutANode: a run whose node ended with it has no screen, but a result.
+func TestTopPrintsTheEndWithoutANode(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, map[string]string{"one.yaml": "default: [{text: all is done}]"})
+	if out, err := s.command("run", "-q", "--run-id", "over", "-m", "script/one.yaml", "go").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	screen := openScreen(t, s.command("top", "last"), 80, 24)
+	if code := screen.leave(); code != 0 || !strings.Contains(screen.String(), "over has ended (completed), and no node is running") || !strings.Contains(screen.String(), "all is done") {
+		t.Errorf("exit %d\n%s", code, screen)
+	}
+}
+
 // TestTopNeedsATerminal: without a terminal, a node or a run the command says what to do instead.
 func TestTopNeedsATerminal(t *testing.T) {
 	t.Parallel()

@@ -47,6 +47,7 @@ var errPrograms = errors.New("node: a program of a tool or hook still runs; look
 // Node is a running node.
 type Node struct {
 	cfg         Config
+	began       time.Time
 	names       names.Names
 	embedded    *embedded.Server
 	logConn     *nats.Conn // logs, index
@@ -133,7 +134,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Node{cfg: cfg, names: names, routes: cfg.newRoutes(recordings), recordings: recordings, mask: mask,
+	h := &Node{cfg: cfg, began: time.Now(), names: names, routes: cfg.newRoutes(recordings), recordings: recordings, mask: mask,
 		directories: workspace.New(cfg.StateDir, recordings.Dir()), httpToken: token, httpTokenFresh: fresh}
 	h.publisher = newEventPublisher(h.sendEvents, cfg.Logger)
 	h.indexWriter = newIndexWriter(h)

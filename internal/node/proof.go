@@ -3,10 +3,13 @@ package node
 import (
 	"cmp"
 	"context"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/control"
 )
 
 // systemInbox is the inbox prefix for replies of the system account.
@@ -67,7 +70,8 @@ func (n *Node) Proof() bus.Proof { return n.serverProof }
 
 // describeSelf is what the control service reports about a node that owns all logs.
 func (n *Node) describeSelf() client.NodeInfo {
-	i := client.NodeInfo{Profile: string(n.serverProof.Profile), Unproven: strings.Join(n.serverProof.UnprovenChecks(), ", "), Proof: &n.serverProof,
+	i := client.NodeInfo{Host: n.cfg.Machine, PID: os.Getpid(), Version: control.Version(), Started: n.began.UTC().Format(time.RFC3339),
+		Heard: time.Now().UTC().Format(time.RFC3339Nano), Profile: string(n.serverProof.Profile), Unproven: strings.Join(n.serverProof.UnprovenChecks(), ", "), Proof: &n.serverProof,
 		LogHealth: n.logHealth.clientInfo(), HTTP: n.HTTPURL(), Settings: SettingsPlace(n.cfg.UserSettings)}
 	n.logOwner.FillCounts(&i)
 	return i

@@ -100,3 +100,11 @@ func surrogatePair(r rune) (hi, lo rune) {
 	r -= 0x10000
 	return 0xd800 + r>>10, 0xdc00 + r&0x3ff
 }
+
+// ModelName is the route of a model as people read it: the path of a script has one slash before it.
+func ModelName(route string) string {
+	if path, isScript := strings.CutPrefix(route, "script//"); isScript {
+		route = "script/" + path
+	}
+	return CleanLine(route)
+}

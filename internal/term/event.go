@@ -153,7 +153,7 @@ func describeRun(e client.Event) (string, bool) {
 	switch e.Kind {
 	case event.KindRunStarted:
 		d, ok := decodeData[event.RunStarted](e)
-		return fmt.Sprintf("%s  %s", d.Model, d.Goal), ok
+		return fmt.Sprintf("%s  %s", ModelName(d.Model), d.Goal), ok
 	case event.KindAgentSpawned:
 		d, ok := decodeData[event.AgentSpawned](e)
 		return fmt.Sprintf("%s %s", d.Agent, d.Name), ok
@@ -177,7 +177,7 @@ func describeAgent(e client.Event) (string, bool) {
 	switch e.Kind {
 	case event.KindAgentStarted:
 		d, ok := decodeData[event.AgentStarted](e)
-		return fmt.Sprintf("%s  %s  %s", d.Name, d.Model, d.Goal), ok
+		return fmt.Sprintf("%s  %s  %s", d.Name, ModelName(d.Model), d.Goal), ok
 	case event.KindMessageAgent:
 		d, ok := decodeData[event.AgentSaid](e)
 		return fmt.Sprintf("from %s  %s", d.From, d.Text), ok
@@ -215,7 +215,7 @@ func describeAgent(e client.Event) (string, bool) {
 		return fmt.Sprintf("turn %d  %s", e.Turn, d.Transition), ok
 	case event.KindModelStarted:
 		d, ok := decodeData[event.ModelStarted](e)
-		return d.Model, ok
+		return ModelName(d.Model), ok
 	case event.KindStopProposed, event.KindStopAllowed, event.KindStopVetoed:
 		d, ok := decodeData[event.Stop](e)
 		return strings.TrimSpace(d.Why + describeVerdict(d.Policy)), ok
@@ -233,7 +233,7 @@ func describeAgent(e client.Event) (string, bool) {
 		return fmt.Sprintf("%s → %s  %s", d.From, d.To, d.Error), ok
 	case event.KindGatePaused:
 		d, ok := decodeData[event.GatePaused](e)
-		return fmt.Sprintf("%s  %s  waits up to %s", d.Model, d.Why, FormatDuration(time.Duration(d.LeftMS)*time.Millisecond)), ok
+		return fmt.Sprintf("%s  %s  waits up to %s", ModelName(d.Model), d.Why, FormatDuration(time.Duration(d.LeftMS)*time.Millisecond)), ok
 	case event.KindToolRetry:
 		d, ok := decodeData[event.ToolRetry](e)
 		return fmt.Sprintf("%s %s  %s  again in %s", d.Call, d.Tool, d.Text, FormatDuration(time.Duration(d.WaitMS)*time.Millisecond)), ok
@@ -330,7 +330,7 @@ func describeWarning(e client.Event) (string, bool) {
 
 func describeModelCall(d event.ModelFinished, estimated bool) string {
 	if d.Error != "" {
-		return fmt.Sprintf("%s  %s: %s", d.Model, d.Error, d.Detail)
+		return fmt.Sprintf("%s  %s: %s", ModelName(d.Model), d.Error, d.Detail)
 	}
 	usage := "usage unknown"
 	if d.UsageKnown {
@@ -339,7 +339,7 @@ func describeModelCall(d event.ModelFinished, estimated bool) string {
 	if d.CostUSD > 0 {
 		usage += "  " + FormatUSD(d.CostUSD, estimated)
 	}
-	return fmt.Sprintf("%s  %s  %s  %s", d.Model, d.Stop, usage, FormatDuration(time.Duration(d.TookMS)*time.Millisecond))
+	return fmt.Sprintf("%s  %s  %s  %s", ModelName(d.Model), d.Stop, usage, FormatDuration(time.Duration(d.TookMS)*time.Millisecond))
 }
 
 func describeMessage(d event.Said) string {

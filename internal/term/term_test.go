@@ -209,6 +209,7 @@ func TestTreeIsDrawnFromEvents(t *testing.T) {
 		`{"run":"r","agent":"root-1-0","kind":"tool.finished","data":{"call":"2-0","tool":"grep"}}`,
 		`{"run":"r","agent":"root-1-0","ts":"2026-01-02T03:04:02.000Z","kind":"agent.finished","data":{"name":"anna","stop_reason":"completed","turns":2}}`,
 		`{"run":"r","agent":"root-1-1","kind":"query.asked","data":{"query":"q","question":"may I?"}}`,
+		`{"run":"r","agent":"root-1-1","kind":"agent.resumed","data":{"phase":"parked"}}`, // the question is still open
 	} {
 		tree.AddEvent(parseEvent(t, doc))
 	}

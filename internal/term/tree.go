@@ -193,7 +193,10 @@ func (t *Tree) AddEvent(e client.Event) {
 			m.began, m.activity = at, "started"
 		}
 	case event.KindAgentResumed:
-		m.activity, m.inModel = "resumed", false
+		m.inModel = false
+		if !m.asks { // its question is still open
+			m.activity = "continues"
+		}
 	case event.KindAgentFinished:
 		if d, ok := decodeData[event.AgentFinished](e); ok {
 			m.reason, m.detail, m.ended = spec.Reason(clipText(string(d.Reason))), clipText(d.Detail), at
@@ -343,7 +346,7 @@ func (m *member) applyEvent(e client.Event) {
 		}
 	case event.KindGatePaused:
 		if d, ok := decodeData[event.GatePaused](e); ok {
-			m.activity = "waits for " + d.Model
+			m.activity = "waits for " + ModelName(d.Model)
 		}
 	case event.KindModelFallback:
 		if d, ok := decodeData[event.Fallback](e); ok {

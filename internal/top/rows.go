@@ -109,7 +109,7 @@ func runRow(m *Model, r client.RunInfo) string {
 	row := term.Pad(shortRun(r.RunID, m.width), runColumns(m.width)) + " " + colorState(m.style, state, term.Pad(cleanLine(state), stateColumns)) + " " +
 		term.Pad(m.age(r.Started), ageColumns) + " " + term.Pad(used, spendColumns) + " "
 	if m.width >= wideColumns {
-		row += term.Pad(cost, costColumns) + " " + term.Pad(cleanLine(r.Model), modelColumns) + " "
+		row += term.Pad(cost, costColumns) + " " + term.Pad(term.ModelName(r.Model), modelColumns) + " "
 	}
 	return row + m.style.Bold(cleanLine(r.Title))
 }

@@ -66,14 +66,15 @@ func WordsOr(list []string, without string) string {
 	return term.CleanLine(strings.Join(list, " "))
 }
 
-// CostText renders a cost in dollars; without a price it is unknown, and an estimate has a ~ before it.
+// CostText renders a cost in dollars; without a price it is unknown, and an estimate has a ~ before it. A cost that is
+// known to be zero is $0.
 func CostText(usd float64, known, estimated bool) string {
 	text := fmt.Sprintf("$%.4f", usd)
 	switch {
 	case !known:
 		return "unknown"
 	case usd == 0:
-		return "-"
+		return "$0"
 	case estimated:
 		return "~" + text
 	}

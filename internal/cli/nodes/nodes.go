@@ -62,7 +62,11 @@ func (cs *Commands) printNodes(list []client.NodeInfo) error {
 		for _, pool := range slices.Sorted(maps.Keys(n.Unreadable)) {
 			profile += fmt.Sprintf(", cannot read shards %v of pool %s: their runs do not proceed", n.Unreadable[pool], pool)
 		}
-		rows[i] = []string{term.CleanLine(n.Name), term.CleanLine(n.State), term.CleanLine(strings.Join(slices.Sorted(maps.Keys(n.Pools)), ",")), fmt.Sprint(n.Held()), fmt.Sprint(n.Live), fmt.Sprint(n.Busy), fmt.Sprint(n.Resting), term.CleanLine(n.Host), fmt.Sprint(n.PID), console.Age(n.Started), console.Age(n.Heard), term.CleanLine(n.Version), term.CleanLine(n.ID), term.CleanLine(profile)}
+		pools, shards := term.CleanLine(strings.Join(slices.Sorted(maps.Keys(n.Pools)), ",")), fmt.Sprint(n.Held())
+		if n.State == "alone" { // it owns all logs
+			pools, shards = "all", "all"
+		}
+		rows[i] = []string{term.CleanLine(n.Name), term.CleanLine(n.State), pools, shards, fmt.Sprint(n.Live), fmt.Sprint(n.Busy), fmt.Sprint(n.Resting), term.CleanLine(n.Host), fmt.Sprint(n.PID), console.Age(n.Started), console.Age(n.Heard), term.CleanLine(n.Version), term.CleanLine(n.ID), term.CleanLine(profile)}
 	}
 	return cs.Console.PrintTable([]string{"NODE", "STATE", "POOLS", "SHARDS", "LIVE", "BUSY", "RESTING", "HOST", "PID", "AGE", "HEARD", "VERSION", "ID", "PROFILE"}, rows)
 }

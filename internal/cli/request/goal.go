@@ -195,6 +195,9 @@ func absoluteModel(route string) (string, error) {
 	}
 	// a whole path may be one of the node's machine
 	if _, err := os.Stat(abs); errors.Is(err, os.ErrNotExist) && !filepath.IsAbs(path) {
+		if _, err := os.Stat("/" + path); err == nil { // as troupe shows the route (term.ModelName)
+			return scriptPrefix + "/" + path, nil
+		}
 		return "", exit.UsageError("name an existing file; see docs/models.md#scripted-models",
 			"model %s: there is no file %s", route, abs)
 	}

@@ -66,7 +66,7 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&q.Agents, "agents", "", "directory of agent files")
 	f.StringVar(&q.Dir, "dir", "", "directory that the agents work in (default none)")
 	f.StringVar(&q.MCPConfig, "mcp-config", "", "MCP server config file (takes precedence over all others)")
-	f.StringVarP(&q.Model, "model", "m", "", "model, PROVIDER/MODEL (default: by the keys in the environment)")
+	f.StringVarP(&q.Model, "model", "m", "", "model, PROVIDER/MODEL, or script/FILE for replies from a file (default: by the keys in the environment)")
 	f.IntVar(&q.MaxTurns, "max-turns", 0, "most turns of the root agent (default 20)")
 	f.Int64Var(&q.MaxTokens, "max-tokens", 0, "most tokens of the whole tree (default 60,000 for builtin/scout, else 1,000,000)")
 	f.Float64Var(&q.MaxBudgetUSD, "max-budget-usd", 0, "most US dollars of the whole tree (default 1 with a paid key; --max-tokens alone removes this default)")

@@ -238,7 +238,7 @@ func (cs *Commands) reportUnfinished(s *session.Session, own string) {
 // What an earlier message of a chat has printed is not repeated.
 func (cs *Commands) headerLines(s *session.Session, r client.RunAccepted) []string {
 	st := cs.Console.ErrStyle
-	lines := cs.notPrinted(st.Dim("model  ") + st.Bold(term.CleanLine(r.Model)) + " (" + term.CleanLine(r.Why) + ")")
+	lines := cs.notPrinted(st.Dim("model  ") + st.Bold(term.ModelName(r.Model)) + " (" + term.CleanLine(r.Why) + ")")
 	if cs.Console.Verbose {
 		lines = append(lines, cs.notPrinted(cs.natsLine(s))...)
 	}

@@ -20,7 +20,7 @@ import (
 func (cs *Commands) drawDescription(d description) []string {
 	p := cs.Console.NewPage()
 	if d.Description == nil {
-		p.AddPairs([2]string{"run", d.RunID}, [2]string{"state", describedState(d)}, [2]string{"title", d.Title}, [2]string{"model", d.Model},
+		p.AddPairs([2]string{"run", d.RunID}, [2]string{"state", describedState(d)}, [2]string{"title", d.Title}, [2]string{"model", term.ModelName(d.Model)},
 			[2]string{"log", "missing, or not written yet"})
 		return p.Lines
 	}

@@ -98,11 +98,11 @@ func (cs *Commands) drawStep(p *console.Page, s *report.Step, name string) {
 		p.AddLine(head)
 	} else {
 		p.AddLine(fmt.Sprintf("%s: %s after %s, %s in, %s out  %s", head, term.CleanLine(string(s.Finish)), console.Took(s.ModelMS),
-			term.FormatTokens(s.Usage.Prompt()), term.FormatTokens(s.Usage.Output), cs.Console.Style.Dim(term.CleanLine(s.Model))))
+			term.FormatTokens(s.Usage.Prompt()), term.FormatTokens(s.Usage.Output), cs.Console.Style.Dim(term.ModelName(s.Model))))
 	}
 	for _, a := range s.Attempts {
 		if a.Error != "" || a.Purpose != "" {
-			p.AddLine(indent + strings.TrimSpace(fmt.Sprintf("%s %s in %s %s", term.CleanLine(a.Model), term.CleanLine(a.Purpose+string(a.Error)), console.Took(a.LatencyMS), term.CleanLine(a.Detail))))
+			p.AddLine(indent + strings.TrimSpace(fmt.Sprintf("%s %s in %s %s", term.ModelName(a.Model), term.CleanLine(a.Purpose+string(a.Error)), console.Took(a.LatencyMS), term.CleanLine(a.Detail))))
 		}
 	}
 	for _, c := range s.Calls {

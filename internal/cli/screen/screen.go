@@ -11,6 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
@@ -43,7 +44,8 @@ line names the keys of each view, and ? shows all of them (docs/top.md). It work
 and needs at least 40 columns and 10 lines.
 
 The screen needs a node that is running: troupe-node, or troupe run in another terminal.
-q leaves the screen; the runs continue.`,
+Without one, top RUN prints the result of a run that has ended. q leaves the screen; the
+runs continue.`,
 		Example: "  troupe top\n  troupe top last\n  troupe top 01k9z3 -s nats://127.0.0.1:4222",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := cs.checkTerminal(); err != nil {
@@ -82,6 +84,9 @@ func (cs *Commands) show(word string) (err error) {
 	n := newNode(sig.Starting, func(ctx context.Context) (*session.Session, error) { return cs.Sessions.Open(ctx, session.ToJoin) })
 	defer func() { err = errors.Join(err, n.close()) }()
 	run, err := n.findRun(word)
+	if word != "" && isWithoutNode(err) {
+		return cs.showEnd(word, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -96,6 +101,24 @@ func (cs *Commands) show(word string) (err error) {
 		return fmt.Errorf("screen: %w", err)
 	}
 	return err
+}
+
+// isWithoutNode reports whether an error says that no node is running, or that it has just ended.
+func isWithoutNode(err error) bool {
+	var f *exit.Failure
+	return errors.As(err, &f) && f.Code == exit.NoNode || errors.Is(err, client.ErrUnavailable)
+}
+
+// showEnd prints how a run ended whose node has ended, too. Of a run that has not ended it returns the error.
+func (cs *Commands) showEnd(word string, without error) error {
+	return cs.Sessions.VisitRun(session.ToInspect, word, func(ctx context.Context, s *session.Session, run string) error {
+		info, err := s.Get(ctx, run)
+		if err != nil || info.State != client.RunFinished || info.Result == nil {
+			return errors.Join(without, err)
+		}
+		cs.Console.Say(term.CleanLine(fmt.Sprintf("%s has ended (%s), and no node is running: this is its result", run, info.Result.Reason)))
+		return cs.Console.PrintResult(*info.Result, s.Command)
+	})
 }
 
 // program adapts top.Model to bubbletea.
