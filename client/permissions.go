@@ -29,8 +29,10 @@ type RunPermissions struct {
 	Permissions *spec.Permissions `json:"permissions"`
 	// Definitions are the permissions that definitions add.
 	Definitions map[string]spec.Permissions `json:"definitions,omitempty"`
-	Narrowings  []Narrowing                 `json:"narrowings"`
-	Agents      []AgentMode                 `json:"agents"`
+	// AddedRules are rules that people have added with answers (--always run): they allow what no rule denies or asks about.
+	AddedRules []spec.PermissionRule `json:"added_rules,omitempty"`
+	Narrowings []Narrowing           `json:"narrowings"`
+	Agents     []AgentMode           `json:"agents"`
 	// AgentsLeftOut is how many agents the list does not hold, because there are too many: the deepest.
 	AgentsLeftOut int `json:"agents_left_out,omitempty"`
 }

@@ -254,7 +254,7 @@ type SteerRequest struct {
 type AnswerRequest struct {
 	RunID    string        `json:"run_id"`
 	Request  string        `json:"request_id"`
-	Agent    string        `json:"agent,omitempty"` // "": the agent that asked Query
+	Agent    string        `json:"agent,omitempty"` // "": the only one with an open question Query
 	Query    string        `json:"query"`
 	Decision spec.Decision `json:"decision"`
 	Text     string        `json:"text,omitempty"`

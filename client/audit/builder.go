@@ -150,7 +150,7 @@ func (b *builder) addDecision(e client.Event, d event.ToolDecided) {
 	c.Digest = cmp.Or(c.Digest, d.Digest)
 	c.Decisions = append(c.Decisions, out)
 	if out.Always != "" && d.Rule != "" {
-		b.addEntry(e, Entry{Kind: KindRule, Text: fmt.Sprintf("allowed from now on, for the %s: %s", out.Always, out.Rule), By: strings.Join(out.By, ", ")})
+		b.addEntry(e, Entry{Kind: KindRule, Text: fmt.Sprintf("calls that %s matches need no approval until the run ends (--always %s, in the answer to %s)", out.Rule, out.Always, permission.VisibleLine(out.Query)), By: strings.Join(out.By, ", ")})
 	}
 }
 

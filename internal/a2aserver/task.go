@@ -251,7 +251,7 @@ func questionOf(info client.RunInfo) string {
 	}
 	for _, a := range agents {
 		if a.Query != nil {
-			return a.Query.Question + "\n\nA person answers with: troupe answer " + info.RunID + " " + a.Query.Query + " approve|deny|skip|TEXT"
+			return a.Query.Question + "\n\nA person answers with: troupe answer " + info.RunID + " " + a.Query.Query + " approve|deny|skip|TEXT --agent " + string(a.ID)
 		}
 	}
 	return "the run waits for a person: troupe questions shows for what"

@@ -39,30 +39,42 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 		return nil, err
 	}
 	if !ok {
-		return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("no open query %q in %s", r.Query, r.RunID),
-			Hint: "`troupe questions` shows the open ones"}
+		return c.refuseMissing(ctx, l, r)
 	}
 	q, open, err := c.readApproval(ctx, r.RunID, q)
 	switch {
 	case err != nil:
 		return nil, err
-	case !open:
-		return nil, answeredError(r.Query, r.RunID)
+	case !open, l.row.isAnswered(q) && !l.row.isAnsweredBy(q, r):
+		return c.refuseAnswered(ctx, l, r, q.Agent)
 	case r.Request != "" && q.ApprovedRequest == r.Request:
 		return struct{}{}, checkSentAgain(r, q)
+	case r.Digest != "" && r.Digest != q.Digest: // the question about the call of the answer may be answered
+		if a, err := c.findPastAnswer(ctx, r, spec.ID(r.Agent), r.Digest); err != nil {
+			return nil, err
+		} else if a != nil {
+			return nil, a.refusal(l, r)
+		}
 	}
 	if err := checkAnswer(r, q, time.Now()); err != nil {
 		return nil, err
 	}
+	return c.appendAnswer(ctx, l, r, q)
+}
+
+// appendAnswer appends an answer that was checked.
+func (c *commander) appendAnswer(ctx context.Context, l runView, r client.AnswerRequest, q supervisor.OpenQuestion) (any, error) {
 	f := answerFact(r, q)
 	if f.Request != "" { // the first of two approvals: the question stays open
 		return c.approveFirst(ctx, l, r, q, f)
 	}
 	claim := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: markOf(r), AtMS: time.Now().UnixMilli()}
-	err = c.cfg.Runs.claimAnswer(ctx, r.RunID, claim, l.seen())
-	if bus.IsUnavailable(err) || bus.IsFull(err) { // the answer counts by its place in the log
+	switch err := c.cfg.Runs.claimAnswer(ctx, r.RunID, claim, l.seen()); {
+	case bus.IsUnavailable(err), bus.IsFull(err): // the answer counts by its place in the log
 		c.logger().Warn("a question was not marked as answered in the index", "run", r.RunID, "agent", q.Agent, "error", err)
-	} else if err != nil {
+	case hasCode(err, client.CodeConflict): // another request has answered it meanwhile
+		return c.refuseAnswered(ctx, l, r, q.Agent)
+	case err != nil:
 		return nil, err
 	}
 	done, err := c.appendToViewed(ctx, l, answerID(r), q.Agent, "", f.Kind(), f)
@@ -101,14 +113,14 @@ func (c *commander) lookForQuestion(ctx context.Context, r client.AnswerRequest)
 	if l, err = c.lookAtRun(ctx, r.RunID, r.Request); err != nil {
 		return l, q, false, err
 	}
-	q, ok = findQuestion(l, r)
-	if l.summary.QuestionsCut && (!ok || len(l.row.Answered) >= answeredMax) {
+	q, ok, err = findQuestion(l, r)
+	if l.summary.QuestionsCut && (!ok || r.Agent == "" || len(l.row.Answered) >= answeredMax) {
 		if l, err = c.viewRunFully(ctx, l.row); err != nil {
 			return l, q, false, err
 		}
-		q, ok = findQuestion(l, r)
+		q, ok, err = findQuestion(l, r)
 	}
-	return l, q, ok, nil
+	return l, q, ok, err
 }
 
 // checkAnswer refuses an answer that the agent would not take: to another call than the one that is asked
@@ -193,16 +205,6 @@ func answerID(r client.AnswerRequest) string { return "answer:" + r.Query + ":" 
 func markOf(r client.AnswerRequest) string {
 	sum := sha256.Sum256([]byte(string(r.Decision) + "\x00" + answeredBy(r.By)))
 	return r.Request + ":" + hex.EncodeToString(sum[:8])
-}
-
-// findQuestion finds the question that a request answers.
-func findQuestion(l runView, r client.AnswerRequest) (supervisor.OpenQuestion, bool) {
-	for _, q := range l.summary.Questions {
-		if q.Query == r.Query && (r.Agent == "" || r.Agent == string(q.Agent)) {
-			return q, true
-		}
-	}
-	return supervisor.OpenQuestion{}, false
 }
 
 // A run works before it has a row, and the row holds the marks. So the mark of a run without one is tried again for

@@ -25,9 +25,6 @@ func answerFact(r client.AnswerRequest, q supervisor.OpenQuestion) agent.Answere
 // approveFirst appends the first of two approvals. It marks no question as answered: of two that come at once, the
 // agent takes the one that comes first in its log as the first, and the other one as the second.
 func (c *commander) approveFirst(ctx context.Context, l runView, r client.AnswerRequest, q supervisor.OpenQuestion, f agent.Answered) (any, error) {
-	if l.row.isAnswered(q) {
-		return nil, answeredError(r.Query, r.RunID)
-	}
 	return c.appendToViewed(ctx, l, answerID(r), q.Agent, "", f.Kind(), f)
 }
 
@@ -69,10 +66,4 @@ func checkSentAgain(r client.AnswerRequest, q supervisor.OpenQuestion) error {
 	}
 	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("request %s has approved %q in %s for %s, and this one says something else", r.Request, r.Query, r.RunID, q.ApprovedBy),
 		Hint: "use another request_id"}
-}
-
-// answeredError refuses the answer to a question that another request has answered.
-func answeredError(query, run string) error {
-	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%q in %s is answered already", query, run),
-		Hint: "`troupe run --resume " + run + "` continues a run that no node has"}
 }

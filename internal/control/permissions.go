@@ -100,7 +100,7 @@ func readPermissions(ctx context.Context, c *commander, r client.PermissionsRequ
 }
 
 func describePermissions(s supervisor.State, run string) client.RunPermissions {
-	p := client.RunPermissions{Run: run, Permissions: s.Run.Permissions, Narrowings: []client.Narrowing{}, Agents: []client.AgentMode{}}
+	p := client.RunPermissions{Run: run, Permissions: s.Run.Permissions, AddedRules: s.AddedRules, Narrowings: []client.Narrowing{}, Agents: []client.AgentMode{}}
 	for _, d := range s.Run.Definitions {
 		if d.Permissions != nil {
 			if p.Definitions == nil {

@@ -246,7 +246,10 @@ func (c *checkedRestore) addAnswers(r client.RestoreRequest, now time.Time) (ent
 	view := runView{row: Row{RunInfo: client.RunInfo{RunID: c.run}}, summary: summary}
 	for _, a := range r.Answers {
 		a.RunID, a.Request = c.run, "restore"
-		q, ok := findQuestion(view, a)
+		q, ok, err := findQuestion(view, a)
+		if err != nil {
+			return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("several agents ask %.80q in the file of %s", a.Query, c.run), Hint: "name the agent, as in AGENT/QUERY; " + describeOpen(summary)}
+		}
 		if !ok || c.isOver() {
 			return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("no question %.80q is open in the file of %s", a.Query, c.run), Hint: describeOpen(summary)}
 		}

@@ -117,11 +117,11 @@ func (c *Control) readAnswer(subject string, data []byte, r *client.AnswerReques
 // question may be about another one.
 func (c *commander) answerStored(ctx context.Context, r client.AnswerRequest) (any, error) {
 	if r.Decision == spec.Approve && r.Digest == "" {
-		_, q, ok, err := c.awaitQuestion(ctx, r)
+		l, q, ok, err := c.awaitQuestion(ctx, r)
 		if err != nil {
 			return nil, err
 		}
-		if ok && q.Digest != "" {
+		if ok && q.Digest != "" && !l.row.isAnswered(q) {
 			return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the approval of %q in %s waited for a node, and does not name the call", r.Query, r.RunID),
 				Hint: "`troupe questions -o json` shows the digest of the call: --digest"}
 		}

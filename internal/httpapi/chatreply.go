@@ -209,7 +209,7 @@ func answerText(i client.RunInfo) string {
 		if a.Query == nil || i.State == client.RunFinished {
 			continue
 		}
-		text = strings.TrimLeft(text+"\n\n", "\n") + "The run waits for a person: " + a.Query.Question + "\n\ntroupe answer " + i.RunID + " " + a.Query.Query + " approve|deny|skip|TEXT"
+		text = strings.TrimLeft(text+"\n\n", "\n") + "The run waits for a person: " + a.Query.Question + "\n\ntroupe answer " + i.RunID + " " + a.Query.Query + " approve|deny|skip|TEXT --agent " + string(a.ID)
 	}
 	return text
 }

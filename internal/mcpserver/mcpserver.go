@@ -156,7 +156,7 @@ type answerArguments struct {
 	Query    string `json:"query" jsonschema:"id of the question, from get"`
 	Decision string `json:"decision" jsonschema:"approve, deny, skip or text"`
 	Text     string `json:"text,omitempty" jsonschema:"the answer, for the decision text"`
-	Agent    string `json:"agent,omitempty" jsonschema:"the agent that asks; the one that asked query by default"`
+	Agent    string `json:"agent,omitempty" jsonschema:"the agent that asks; needed if several agents ask under the same query"`
 }
 
 type recorded struct {
@@ -215,7 +215,7 @@ func agentResult(info client.RunInfo) *mcp.CallToolResult {
 	}
 	for _, a := range r.Agents {
 		if a.Query != nil && info.State == client.RunParked {
-			text += fmt.Sprintf("\n\n[run %s waits for a person: %s; a person answers with: troupe answer %s %s]", info.RunID, a.Query.Question, info.RunID, a.Query.Query)
+			text += fmt.Sprintf("\n\n[run %s waits for a person: %s; a person answers with: troupe answer %s %s approve|deny|skip|TEXT --agent %s]", info.RunID, a.Query.Question, info.RunID, a.Query.Query, a.ID)
 		}
 	}
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: r.IsError}

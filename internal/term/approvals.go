@@ -1,6 +1,9 @@
 package term
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // FormatApprovals says how many of the people who must approve a call have done so; "": one person decides.
 func FormatApprovals(needed int, by string) string {
@@ -11,4 +14,12 @@ func FormatApprovals(needed int, by string) string {
 		return fmt.Sprintf("0 of %d approved", needed)
 	}
 	return fmt.Sprintf("1 of %d approved, by %s", needed, CleanLine(by))
+}
+
+// FormatRuleOrigin says where a rule was written. The rule of an answer names its question.
+func FormatRuleOrigin(from string) string {
+	if query, ok := strings.CutPrefix(from, "answer to "); ok {
+		from = "--always run, in the answer to " + query
+	}
+	return CleanLine(from)
 }

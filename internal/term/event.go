@@ -40,15 +40,6 @@ func EventLine(s Style, e client.Event, estimated bool) string {
 	return strings.TrimRight(line, " ")
 }
 
-// PlainLine formats one event for the log of one run: the event and the agent.
-func PlainLine(s Style, e client.Event, name string) string {
-	who := CleanLine(name)
-	if who == "" || e.Agent == "super" {
-		who = "run"
-	}
-	return strings.TrimRight(s.Dim(timeOfDay(e.TS))+" "+s.Cyan(who)+"  "+s.colorKind(e.Kind, CleanLine(e.Kind))+"  "+Truncate(EventDetail(e), detailColumns), " ")
-}
-
 // timeOfDay returns the time of day of a stamp, in local time.
 func timeOfDay(stamp string) string {
 	at, err := time.Parse(time.RFC3339, stamp)

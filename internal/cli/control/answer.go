@@ -24,9 +24,11 @@ func (cs *Commands) Answer() *cobra.Command {
 		Use: "answer RUN QUERY approve|deny|skip|TEXT [REASON]", Args: command.Between(3, 4, "RUN", "QUERY", "ANSWER", "REASON"),
 		Short: "Answer an agent's question",
 		Long: "Answer an agent's question. approve lets the call run once, or with --always also those like it;\n" +
-			"deny refuses it, and the agent reads the reason; skip goes on without it;\n" +
-			"any other text is the answer, or the result of the call. A call of a run with --approvals 2\n" +
-			"runs once two different people have approved it.",
+			"deny refuses it, and the agent reads the reason; skip goes on without it.\n" +
+			"Any other text is the answer to what an agent asks. If the question is about a call, the call does\n" +
+			"not run, and the text is its result; a word such as ok is refused there: write approve. A call of a run\n" +
+			"with --approvals 2 runs once two different people have approved it. If several agents ask under the same\n" +
+			"QUERY, --agent says which one is meant.",
 		Example: "  troupe questions\n  troupe answer 01k9z3 2-0.1 approve\n  troupe answer 01k9z3 2-0.1 approve --always run\n" +
 			"  troupe answer 01k9z3 2-0.1 deny \"use the staging server\"\n  troupe answer 01k9z3 2-0.1 \"use the second one\"",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
@@ -60,24 +62,40 @@ func (cs *Commands) Answer() *cobra.Command {
 				if as != "" {
 					r.By = as
 				}
-				err = request.SendAnswer(ctx, s, r, cs.Console.Say)
-				if errors.Is(err, client.ErrUnavailable) && cs.Sessions.Conn.NamesServer() && always != "project" {
-					return cs.storeAnswer(ctx, s, r)
-				}
-				if err != nil {
-					return err
-				}
-				return cs.printRecorded(ctx, s, run)
+				return cs.sendAnswer(ctx, s, r)
 			})
 		},
 	}
-	c.Flags().StringVar(&who, "agent", "", "agent that asks: "+command.AgentFlag+" (default: the one that asked QUERY)")
+	c.Flags().StringVar(&who, "agent", "", "agent that asks: "+command.AgentFlag+" (needed if several ask under the same QUERY)")
 	c.Flags().StringVar(&always, "always", "",
 		"approve calls like this one, too: run for the rest of the run, project for all your runs in its directory")
 	c.Flags().StringVar(&digest, "digest", "",
 		"SHA-256 of the call, from troupe questions -o json; the answer is refused if the call has changed")
 	c.Flags().StringVar(&as, "as", "", "name with which the answer is recorded (default: the name of your account)")
 	return c
+}
+
+// sendAnswer sends an answer, and prints what it has decided.
+func (cs *Commands) sendAnswer(ctx context.Context, s *session.Session, r client.AnswerRequest) error {
+	q, err := request.FindQuestion(ctx, s, r)
+	if err == nil && q != nil {
+		err = request.CheckResultText(*q, r)
+	}
+	if err == nil {
+		err = request.SendAnswerTo(ctx, s, r, q, cs.Console.Say)
+	}
+	if errors.Is(err, client.ErrUnavailable) && cs.Sessions.Conn.NamesServer() && r.Always != "project" {
+		return cs.storeAnswer(ctx, s, r)
+	}
+	if err != nil {
+		return err
+	}
+	if q == nil { // it was asked, or the others were answered, only just now
+		return cs.printInForce(ctx, s, r.RunID, "answered: "+string(r.Decision), map[string]any{"query": r.Query, "decision": r.Decision})
+	}
+	decided := request.DescribeAnswer(*q, r)
+	return cs.printInForce(ctx, s, r.RunID, term.CleanLine(q.Agent+": "+decided),
+		map[string]any{"agent": q.Agent, "query": r.Query, "decision": r.Decision, "decided": decided})
 }
 
 // findAskingRun returns the id of the run that an answer is for. While no node is up, a prefix of an id cannot be
@@ -102,6 +120,9 @@ func (cs *Commands) storeAnswer(ctx context.Context, s *session.Session, r clien
 		}
 		if r.Decision == spec.Approve && r.Digest == "" {
 			cs.Console.Say("if this is about a call, the node refuses it: such an approval needs --digest, from `troupe questions -o json` or the event query.asked")
+		}
+		if r.Decision == spec.TextOnly {
+			cs.Console.Say("if this is about a call, the call does not run, and the text is its result")
 		}
 	}
 	if cs.Console.Output == "table" {

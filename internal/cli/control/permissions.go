@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -54,7 +55,7 @@ name of one of them is meant after "--": troupe permissions -- list`,
 				if err := client.NarrowPermissions(ctx, s.Client, r); err != nil {
 					return err
 				}
-				return cs.printRecorded(ctx, s, run)
+				return cs.printInForce(ctx, s, run, narrowingLine(r), narrowingFields(r))
 			})
 		},
 	}
@@ -63,6 +64,43 @@ name of one of them is meant after "--": troupe permissions -- list`,
 	c.Flags().StringArrayVar(&r.Ask, "ask", nil, "with set: calls that wait for a person; may be repeated")
 	c.Flags().StringVar(&r.Mode, "mode", "", "with set: a stricter permission mode: acceptEdits, default, dontAsk or plan")
 	return c
+}
+
+// narrowingLine says in one line what was taken from whom.
+func narrowingLine(r client.PermissionsRequest) string {
+	var parts []string
+	for _, rule := range r.Deny {
+		parts = append(parts, "deny "+rule)
+	}
+	for _, rule := range r.Ask {
+		parts = append(parts, "ask "+rule)
+	}
+	if r.Mode != "" {
+		parts = append(parts, "mode "+r.Mode)
+	}
+	of := "all agents"
+	if r.Agent != "" {
+		of = r.Agent + " and the agents below it"
+	}
+	return term.CleanLine("from their next call on, " + of + ": " + strings.Join(parts, ", "))
+}
+
+// narrowingFields is narrowingLine in JSON.
+func narrowingFields(r client.PermissionsRequest) map[string]any {
+	fields := map[string]any{}
+	if r.Agent != "" {
+		fields["agent"] = r.Agent
+	}
+	if len(r.Deny) > 0 {
+		fields["deny"] = r.Deny
+	}
+	if len(r.Ask) > 0 {
+		fields["ask"] = r.Ask
+	}
+	if r.Mode != "" {
+		fields["mode"] = r.Mode
+	}
+	return fields
 }
 
 func checkPermissionsArguments(c *cobra.Command, args []string) error {
@@ -110,6 +148,9 @@ func (cs *Commands) showPermissions(ctx context.Context, s *session.Session, run
 			rows = append(rows, ruleRows(term.CleanLine(a.Name), own)...)
 			delete(doc.Definitions, a.Name)
 		}
+	}
+	for _, rule := range doc.AddedRules {
+		rows = append(rows, []string{"the run", "allow", term.CleanLine(rule.Text), term.FormatRuleOrigin(rule.From)})
 	}
 	for _, n := range doc.Narrowings {
 		rows = append(rows, ruleRows(string(n.Agent)+" and below", n.Permissions())...)

@@ -338,7 +338,7 @@ func (f *Follower) parkedResult(s *session.Session) (r event.Result, still bool,
 // the node, and returns the exit code as an error.
 func (f *Follower) Finish(s *session.Session, end Ending, recordings *session.Recordings) error {
 	f.Settle()
-	PrintAnswerHint(f.console, s, f.run, end)
+	f.PrintAnswerHint(s, end)
 	err := f.PrintResult(s, end)
 	recordings.ReportUnplayed(f.console, s)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -364,6 +364,9 @@ func (f *Follower) Finish(s *session.Session, end Ending, recordings *session.Re
 // it was short. Of a canceled run it prints what the agent has said, and names the tools whose results it leaves out.
 func (f *Follower) PrintResult(s *session.Session, end Ending) error {
 	r := end.Result
+	if isText := f.console.Output == "" || f.console.Output == "text"; isText && end.parked {
+		r.Detail = "" // the question, which PrintAnswerHint has shown
+	}
 	isShort := r.Reason == spec.TokenBudget || r.Reason == spec.CostBudget || r.Reason == spec.MaxToolCalls
 	if (f.console.Output == "" || f.console.Output == "text") && isShort && r.Detail == "" {
 		r.Detail = f.tree.Shortage()

@@ -7,6 +7,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/request"
+	"github.com/troupe-run/troupe/internal/term"
 )
 
 // A key may answer a question by accident: it was meant for something else, or it is part of a paste. So it counts only
@@ -27,6 +28,7 @@ const (
 	keyReason  = 'r'
 	keySkip    = 's'
 	keyResult  = 't'
+	keyHelp    = '?'
 	keyEnd     = '\x04' // Ctrl-D: the end of the input
 )
 
@@ -80,7 +82,9 @@ func (p *keyPrompt) offers(key byte) bool {
 		return p.question.Rule != ""
 	case keyProject:
 		return p.offersProject()
-	case keyOnce, keyNo, keyReason, keySkip, keyResult, keyEnd:
+	case keySkip:
+		return spec.Reason(p.question.Reason) != spec.ResumeUnsafe // n and y say it all there
+	case keyOnce, keyNo, keyReason, keyResult, keyHelp, keyEnd:
 		return true
 	}
 	return false
@@ -115,7 +119,13 @@ func (p *keyPrompt) decide(key byte, text string) client.AnswerRequest {
 
 // choices are the lines that say what the keys mean.
 func (p *keyPrompt) choices() []string {
-	const last = "s skip   t type the result of the call"
+	if isAboutOutcome(p.question) {
+		return []string{"y run it again   n do not run it again   r do not, with a reason", "t type its outcome   ? help"}
+	}
+	if p.question.Digest == "" {
+		return []string{"y go on   n end the agent   r end it, with a reason   t go on, and tell the agent   ? help"}
+	}
+	const last = "s skip   t type the result of the call   ? help"
 	if p.question.Rule == "" {
 		return []string{"y once   n no   r no, with a reason", last}
 	}
@@ -128,8 +138,42 @@ func (p *keyPrompt) choices() []string {
 // offersProject reports whether a person may approve calls like this one for all their runs: if one person decides.
 func (p *keyPrompt) offersProject() bool { return p.question.Rule != "" && p.question.Approvals < 2 }
 
-// chosen says what a key means.
-func chosen(key byte) string {
-	return map[byte]string{keyOnce: "once", keyRun: "always in this run", keyProject: "always in this directory", keyNo: "no", keySkip: "skip",
-		keyReason: "no, because", keyResult: "the result is", keyEnd: "no answer now"}[key]
+// isAboutOutcome reports whether a question is about a call that may have run before a crash.
+func isAboutOutcome(q client.Question) bool {
+	return q.Digest == "" && spec.Reason(q.Reason) == spec.ResumeUnsafe && q.Call != ""
+}
+
+// chosen says what a key means at a question.
+func chosen(q client.Question, key byte) string {
+	words := map[byte]string{keyOnce: "once", keyRun: "always in this run", keyProject: "always in this directory", keyNo: "no", keySkip: "skip",
+		keyReason: "no, because", keyResult: "the result is", keyEnd: "no answer now"}
+	switch {
+	case isAboutOutcome(q):
+		words[keyOnce], words[keyNo], words[keyReason], words[keyResult] = "run it again", "do not run it again", "do not run it again, because", "its outcome is"
+	case q.Digest == "":
+		words[keyOnce], words[keyNo], words[keyReason], words[keyResult] = "go on", "end the agent", "end the agent, because", "go on, and tell the agent"
+	}
+	return words[key]
+}
+
+// describeAnswers says what the answers to a question do, one a line.
+func describeAnswers(q client.Question) []string {
+	whole := "the commands `troupe answer` and `troupe questions` do the same; Ctrl-D leaves the question open"
+	switch {
+	case isAboutOutcome(q):
+		return []string{"y  the call runs again: it may take effect twice", "n  it does not run again; the agent reads that its outcome is unknown",
+			"r, n REASON  the same, and the agent reads your reason", "t TEXT  it does not run again, and TEXT is its outcome: write what you know", whole}
+	case q.Digest != "":
+		lines := []string{"y  the call runs once"}
+		if q.Rule != "" {
+			lines = append(lines, "a  it runs, and so do calls that "+term.CleanLine(q.Rule)+" matches, until the run ends", "p  the same in all your runs in this directory")
+		}
+		return append(lines, "n  it does not run", "r, n REASON  it does not run, and the agent reads your reason", "s  it does not run, and the agent goes on",
+			"t TEXT  it does not run, and TEXT is its result", whole)
+	case spec.Reason(q.Reason) == spec.ResumeUnsafe:
+		return []string{"y  the agent goes on as the run began", "n  the agent ends", "t TEXT  it goes on and reads TEXT", whole}
+	case q.Call != "":
+		return []string{"TEXT  the agent reads it as your answer", "skip  the agent goes on without an answer", whole}
+	}
+	return []string{"approve, or TEXT that the agent reads  the agent goes on", "deny  the agent ends", whole}
 }

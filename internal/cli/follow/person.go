@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/request"
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/term"
@@ -22,6 +23,7 @@ type terminalUser struct {
 	console *console.Console
 	open    *openQuestion   // on the screen; nil: none
 	settled map[string]bool // queries that were answered here
+	shown   map[string]bool // queries whose text is on the screen
 	away    bool            // the input has ended
 	waits   bool            // the user was told that another program reads the terminal
 	mode    atomic.Pointer[terminalMode]
@@ -51,7 +53,12 @@ type keyReader interface {
 }
 
 func newTerminalUser(c *console.Console) *terminalUser {
-	return &terminalUser{console: c, settled: map[string]bool{}}
+	return &terminalUser{console: c, settled: map[string]bool{}, shown: map[string]bool{}}
+}
+
+// hasShown reports whether the text of a question was put on this screen.
+func (p *terminalUser) hasShown(agent, query string) bool {
+	return p != nil && p.shown[agent+" "+query]
 }
 
 func (p *terminalUser) isAsking() bool { return p != nil && p.open != nil }
@@ -111,6 +118,7 @@ func (p *terminalUser) putQuestion(q client.Question, name string) error {
 	mode := newTerminalMode(p.console.In, func() { o.give(typedInput{resumed: true}) })
 	p.mode.Store(mode)
 	p.open = o
+	p.shown[q.Agent+" "+q.Query] = true
 	p.console.Say(p.console.ErrStyle.Yellow("? "+term.CleanLine(name)+" asks: ") + term.CleanText(q.Question))
 	if approvals := term.FormatApprovals(q.Approvals, q.ApprovedBy); approvals != "" {
 		p.console.Say(p.console.ErrStyle.Dim("  " + approvals + ": two different people must approve"))
@@ -118,7 +126,7 @@ func (p *terminalUser) putQuestion(q client.Question, name string) error {
 	if q.Rule != "" {
 		p.console.Say(p.console.ErrStyle.Dim("  always: " + term.CleanLine(q.Rule)))
 	}
-	if q.Digest == "" || mode.readKeys() != nil {
+	if !request.NeedsDecision(q) || mode.readKeys() != nil {
 		mode.dropTyped()
 	} else {
 		o.keys = newKeyPrompt(q, time.Now())
@@ -158,15 +166,13 @@ func (p *terminalUser) drawPrompt() {
 	text := "  one key: "
 	switch o := p.open; {
 	case o.lineFor != 0:
-		text = "  " + chosen(o.lineFor) + ": "
+		text = "  " + chosen(o.question, o.lineFor) + ": "
 	case o.keys != nil && o.keys.early:
 		text = "  too early, or not a single key; press it again: "
-	case o.keys == nil && o.question.Digest == "":
-		text = "  approve, deny, skip, or text: "
-	case o.keys == nil && o.question.Rule == "":
-		text = "  y once, n [REASON] no, s skip, or the result as text: "
+	case o.keys == nil && !request.NeedsDecision(o.question):
+		text = "  approve, deny, skip, or text (? lists the answers): "
 	case o.keys == nil:
-		text = "  y once, a always in this run, p always in this directory, n [REASON] no, s skip, or the result as text: "
+		text = "  y, n [REASON], s, t TEXT (? lists the answers): "
 	}
 	p.write("\r\x1b[K" + p.console.ErrStyle.Dim(text))
 }
@@ -263,12 +269,18 @@ func (p *terminalUser) takeLine(s *session.Session, in typedInput) error {
 	case text == "":
 		p.withdraw() // it is put again
 		return nil
-	case o.lineFor != 0:
-		return p.send(s, o.keys.decide(o.lineFor, text))
+	case text == "?" && o.lineFor == 0:
+		p.listAnswers()
+		return nil
 	}
-	r := request.ParseDecision(o.question, text)
-	if err := request.CheckAnswerText(r); err != nil {
-		p.console.Say(p.console.ErrStyle.Yellow(err.Error()))
+	r, err := request.ParseDecision(o.question, text)
+	if o.lineFor != 0 {
+		r = o.keys.decide(o.lineFor, text)
+		err = request.CheckResultText(o.question, r)
+	}
+	if err != nil {
+		failure := exit.Explain(err)
+		p.console.Say(p.console.ErrStyle.Yellow(term.CleanLine(failure.Error() + ": " + failure.Hint)))
 		p.withdraw() // it is put again
 		return nil
 	}
@@ -288,6 +300,9 @@ func (p *terminalUser) takeKey(s *session.Session) error {
 	case keyEnd:
 		p.leaveUnanswered()
 		return nil
+	case keyHelp:
+		p.listAnswers()
+		return nil
 	case keyReason, keyResult:
 		o.lineFor = key
 		p.restoreTerminal()
@@ -296,8 +311,17 @@ func (p *terminalUser) takeKey(s *session.Session) error {
 	}
 	o.keys.early = false
 	p.drawPrompt()
-	p.console.Say(string(key) + " (" + chosen(key) + ")")
+	p.console.Say(string(key) + " (" + chosen(o.question, key) + ")")
 	return p.send(s, o.keys.decide(key, ""))
+}
+
+// listAnswers says what the answers to the question on the screen do.
+func (p *terminalUser) listAnswers() {
+	p.write("\r\x1b[K")
+	for _, line := range describeAnswers(p.open.question) {
+		p.console.Say(p.console.ErrStyle.Dim("  " + line))
+	}
+	p.drawPrompt()
 }
 
 // leaveUnanswered withdraws the question and all later ones: no person is present.

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
@@ -67,30 +69,91 @@ func CheckAnswerText(r client.AnswerRequest) error {
 	return nil
 }
 
-// ParseDecision parses what a person types at a question. If it asks for an approval, one letter decides, and a denial
-// may have a reason: "n, use the staging server". The answer counts for the call of the question only.
-func ParseDecision(q client.Question, text string) client.AnswerRequest {
+// NeedsDecision reports whether a line that is no decision must not answer a question: the question is about a call, whose
+// result the line would be, or about how to go on after a crash or on another node.
+func NeedsDecision(q client.Question) bool {
+	return q.Digest != "" || spec.Reason(q.Reason) == spec.ResumeUnsafe
+}
+
+// ParseDecision parses what a person types at a question. If the question needs a decision, one letter decides, a denial
+// may have a reason ("n, use the staging server"), a text begins with "t ", and any other line is an error. The answer counts
+// for the call of the question only.
+func ParseDecision(q client.Question, text string) (client.AnswerRequest, error) {
 	r := ParseAnswer(q.RunID, q.Agent, q.Query, text)
-	if r.Digest = q.Digest; q.Digest == "" || r.Decision != "text" {
-		return r
+	if r.Digest = q.Digest; !NeedsDecision(q) || r.Decision != spec.TextOnly {
+		return r, CheckAnswerText(r)
 	}
 	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
-	switch strings.ToLower(strings.TrimRight(word, ",:")) {
-	case "n", "no", "deny":
-		r.Decision, r.Text = spec.Deny, strings.TrimSpace(rest)
-		return r
-	}
-	switch spec.Decision(strings.ToLower(strings.TrimSpace(text))) {
-	case "once":
+	word, rest = strings.ToLower(strings.TrimRight(word, ",:")), strings.TrimSpace(rest)
+	switch {
+	case word == "n" || word == "no" || word == "deny":
+		r.Decision, r.Text = spec.Deny, rest
+	case word == "t" && rest != "":
+		r.Text = rest
+		return r, CheckResultText(q, r)
+	case rest != "":
+		return r, errNoDecision(text)
+	case word == "once":
 		r.Decision, r.Text = spec.Approve, ""
-	case "a", "always":
+	case (word == "a" || word == "always") && q.Rule != "":
 		r.Decision, r.Text, r.Always = spec.Approve, "", "run"
-	case "p", "project":
+	case (word == "p" || word == "project") && q.Rule != "":
 		r.Decision, r.Text, r.Always = spec.Approve, "", "project"
-	case "s":
+	case word == "s":
 		r.Decision, r.Text = spec.Skip, ""
+	default:
+		return r, errNoDecision(text)
 	}
-	return r
+	return r, nil
+}
+
+func errNoDecision(text string) error {
+	return exit.UsageError("? lists the answers", "%.40q is no decision, and nothing was answered", strings.TrimSpace(text))
+}
+
+// consents and refusals are words by which people mean a decision.
+var (
+	consents = []string{"ok", "okay", "k", "sure", "yep", "yeah", "go", "go ahead", "do it", "run it", "proceed", "continue", "allow", "allowed", "accept", "accepted", "agree", "agreed", "confirm", "confirmed", "fine", "lgtm"}
+	refusals = []string{"nope", "reject", "rejected", "refuse", "refused", "denied", "disallow", "never", "stop", "abort", "don't", "do not"}
+)
+
+// CheckResultText refuses a text that would be the result of a call, or its outcome, although it means a decision or nothing.
+func CheckResultText(q client.Question, r client.AnswerRequest) error {
+	if r.Decision != spec.TextOnly || q.Call == "" || !NeedsDecision(q) {
+		return nil
+	}
+	would := "the call would not run, and this text would be its result"
+	if spec.Reason(q.Reason) == spec.ResumeUnsafe {
+		would = "this text would be the outcome of the call"
+	}
+	text := strings.Trim(strings.ToLower(strings.TrimSpace(r.Text)), ".!")
+	switch {
+	case slices.Contains(consents, text):
+		return exit.UsageError("write approve, or a text of more words", "%.40q is a text: %s", r.Text, would)
+	case slices.Contains(refusals, text):
+		return exit.UsageError("write deny, or a text of more words", "%.40q is a text: %s", r.Text, would)
+	case !strings.ContainsFunc(text, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) }):
+		return exit.UsageError("write approve, deny, skip, or a text of words", "%.40q is a text: %s", r.Text, would)
+	}
+	return nil
+}
+
+// FindQuestion returns the open question that an answer is for; nil: there is none, or several agents ask it.
+func FindQuestion(ctx context.Context, s *session.Session, r client.AnswerRequest) (found *client.Question, err error) {
+	list, err := s.Questions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range list {
+		if q.RunID != r.RunID || q.Query != r.Query || r.Agent != "" && r.Agent != q.Agent {
+			continue
+		}
+		if found != nil {
+			return nil, nil
+		}
+		found = &q
+	}
+	return found, nil
 }
 
 // SendAnswer sends an answer, and says if another person must approve, too. An approval for all runs in a directory is
@@ -99,42 +162,43 @@ func SendAnswer(ctx context.Context, s *session.Session, r client.AnswerRequest,
 	if r.Decision != spec.Approve {
 		return s.Answer(ctx, r)
 	}
-	list, err := s.Questions(ctx)
+	q, err := FindQuestion(ctx, s, r)
 	if err != nil {
 		return err
 	}
-	for _, q := range list {
-		if q.RunID != r.RunID || q.Query != r.Query || r.Agent != "" && r.Agent != q.Agent {
-			continue
-		}
-		if q.Approvals > 1 {
-			return sendApproval(ctx, s, r, q, say)
-		}
-		if r.Always != "project" || q.Rule == "" {
-			break
-		}
-		d, err := s.Describe(ctx, r.RunID)
-		if err != nil {
-			return err
-		}
-		if d.Description.Workspace == "" {
-			return exit.UsageError("use --always run", "the run has no directory, so there is no project")
-		}
-		if err := checkRulesRead(ctx, s, d.Description.Workspace); err != nil {
-			return err
-		}
-		r.Always = "run" // the rule counts for this run, too
-		if err := s.Answer(ctx, r); err != nil {
-			return err
-		}
-		file, err := agentfile.AllowInProject(filepath.Dir(config.UserFile()), d.Description.Workspace, q.Rule)
-		if err != nil {
-			return err
-		}
-		say(fmt.Sprintf("%s is allowed in %s from now on: see %s", q.Rule, d.Description.Workspace, file))
-		return nil
+	return SendAnswerTo(ctx, s, r, q, say)
+}
+
+// SendAnswerTo is SendAnswer for a question that was found; nil: the node says why it cannot be answered.
+func SendAnswerTo(ctx context.Context, s *session.Session, r client.AnswerRequest, q *client.Question, say func(string)) error {
+	switch {
+	case q == nil || r.Decision != spec.Approve:
+		return s.Answer(ctx, r)
+	case q.Approvals > 1:
+		return sendApproval(ctx, s, r, *q, say)
+	case r.Always != "project" || q.Rule == "":
+		return s.Answer(ctx, r)
 	}
-	return s.Answer(ctx, r) // the node says why it cannot be
+	d, err := s.Describe(ctx, r.RunID)
+	if err != nil {
+		return err
+	}
+	if d.Description.Workspace == "" {
+		return exit.UsageError("use --always run", "the run has no directory, so there is no project")
+	}
+	if err := checkRulesRead(ctx, s, d.Description.Workspace); err != nil {
+		return err
+	}
+	r.Always = "run" // the rule counts for this run, too
+	if err := s.Answer(ctx, r); err != nil {
+		return err
+	}
+	file, err := agentfile.AllowInProject(filepath.Dir(config.UserFile()), d.Description.Workspace, q.Rule)
+	if err != nil {
+		return err
+	}
+	say(fmt.Sprintf("%s is allowed in %s from now on: see %s", q.Rule, d.Description.Workspace, file))
+	return nil
 }
 
 // checkRulesRead refuses to write a rule for a directory if no node would read it, or if its file is broken.
@@ -179,7 +243,7 @@ func sendApproval(ctx context.Context, s *session.Session, r client.AnswerReques
 		return err
 	}
 	if q.ApprovedBy == "" {
-		say(fmt.Sprintf("1 of %d approved, by %s; another person must approve it, too: troupe answer %s %s approve", q.Approvals, r.By, r.RunID, r.Query))
+		say(fmt.Sprintf("1 of %d approved, by %s; another person must approve it, too: troupe answer %s %s approve --agent %s", q.Approvals, r.By, r.RunID, r.Query, q.Agent))
 	}
 	return nil
 }

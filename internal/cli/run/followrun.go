@@ -48,7 +48,7 @@ func (cs *Commands) observe(ctx context.Context, s *session.Session, run string)
 		return err
 	}
 	f.Settle()
-	follow.PrintAnswerHint(cs.Console, s, run, end)
+	f.PrintAnswerHint(s, end)
 	if err := f.PrintResult(s, end); err != nil {
 		return err
 	}

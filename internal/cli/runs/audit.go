@@ -139,7 +139,7 @@ func decisionText(d audit.Decision) string {
 	case audit.ByRule:
 		text += "the rule " + term.CleanLine(d.Rule)
 		if d.From != "" {
-			text += " (" + term.CleanLine(d.From) + ")"
+			text += " (" + term.FormatRuleOrigin(d.From) + ")"
 		}
 	case audit.ByMode:
 		text += "the permission mode"
@@ -154,12 +154,12 @@ func decisionText(d audit.Decision) string {
 	}
 	text += " at " + d.At
 	if d.Always != "" {
-		text += ", always for the " + term.CleanLine(d.Always)
+		text += ", with --always " + term.CleanLine(d.Always)
 	}
 	if d.Arguments != "" {
 		text += ", with " + term.CleanLine(d.Arguments)
 	}
-	if d.Why != "" {
+	if d.Why != "" && !(d.Author == audit.ByRule && d.Advance) { // "the rule … allows it"
 		text += ": " + term.CleanLine(d.Why)
 	}
 	return text

@@ -45,7 +45,7 @@ func (cs *Commands) drawDescription(d description) []string {
 	if len(d.Questions) > 0 {
 		p.AddHeading("Open questions")
 		for _, q := range d.Questions {
-			p.AddPairs([2]string{term.CleanLine(q.Agent), q.Question + "\ntroupe answer " + d.RunID + " " + q.Query + " approve|deny|skip|TEXT"})
+			p.AddPairs([2]string{term.CleanLine(q.Agent), q.Question + "\ntroupe answer " + d.RunID + " " + term.CleanLine(q.Query) + " approve|deny|skip|TEXT --agent " + term.CleanLine(q.Agent)})
 		}
 	}
 	addWarnings(p, d)

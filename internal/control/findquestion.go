@@ -1,0 +1,181 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// agentsNamedMax is how many agents the refusal of an ambiguous answer names.
+const agentsNamedMax = 8
+
+// findQuestion finds the question that a request answers. Agents of a run may ask under the same query id: the agent or the
+// digest of the request then says which question is meant, or its mark, if it is sent again. If several open questions
+// remain, the request is refused.
+func findQuestion(l runView, r client.AnswerRequest) (q supervisor.OpenQuestion, ok bool, err error) {
+	var named []supervisor.OpenQuestion
+	for _, q := range l.summary.Questions {
+		if q.Query == r.Query && (r.Agent == "" || r.Agent == string(q.Agent)) {
+			named = append(named, q)
+		}
+	}
+	if ofCall := slices.DeleteFunc(slices.Clone(named), func(q supervisor.OpenQuestion) bool { return q.Digest != r.Digest }); r.Digest != "" && len(ofCall) > 0 {
+		named = ofCall
+	}
+	if len(named) == 0 {
+		return q, false, nil
+	}
+	for _, q := range named {
+		if l.row.isAnsweredBy(q, r) {
+			return q, true, nil
+		}
+	}
+	switch open := slices.DeleteFunc(slices.Clone(named), l.row.isAnswered); len(open) {
+	case 0:
+		return named[0], true, nil
+	case 1:
+		return open[0], true, nil
+	default:
+		return q, false, ambiguousError(r, open)
+	}
+}
+
+// isAnsweredBy reports whether a request has answered the question: it is sent again.
+func (r Row) isAnsweredBy(q supervisor.OpenQuestion, by client.AnswerRequest) bool {
+	return by.Request != "" && (q.ApprovedRequest == by.Request ||
+		slices.ContainsFunc(r.Answered, func(a AnsweredQuestion) bool { return a.names(q) && a.Request == markOf(by) }))
+}
+
+// ambiguousError refuses an answer to questions of several agents.
+func ambiguousError(r client.AnswerRequest, open []supervisor.OpenQuestion) error {
+	var ids []string
+	for _, q := range open[:min(len(open), agentsNamedMax)] {
+		ids = append(ids, string(q.Agent))
+	}
+	agents := strings.Join(ids, ", ")
+	if n := len(open) - len(ids); n > 0 {
+		agents += fmt.Sprintf(" and %d more", n)
+	}
+	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%d agents of %s have an open question %q: %s", len(open), r.RunID, r.Query, agents),
+		Hint: "say whose question this answers: --agent " + ids[0] + " (in a request the field agent)"}
+}
+
+// pastAnswer is the answer to a question in the log of the agent that asked.
+type pastAnswer struct {
+	entry string // the id of its entry
+	fact  agent.Answered
+	at    time.Time
+}
+
+// logsSearchedMax is how many logs of agents are searched for the answer to a question that is not open.
+const logsSearchedMax = 16
+
+// findPastAnswer searches the logs of the agents of a run, or of one agent, for the answer to a question, and if digest
+// is set, to one about that call; nil: none has it.
+func (c *lookup) findPastAnswer(ctx context.Context, r client.AnswerRequest, of spec.ID, digest string) (*pastAnswer, error) {
+	logs, err := c.cfg.Post.Addresses(ctx, r.RunID)
+	if err != nil {
+		return nil, fmt.Errorf("control: logs of %s: %w", r.RunID, err)
+	}
+	slices.Sort(logs)
+	logs = slices.DeleteFunc(logs, func(at mailbox.Address) bool {
+		return at.Agent() == mailbox.Super || of != "" && at.Agent() != string(of)
+	})
+	for _, at := range logs[:min(len(logs), logsSearchedMax)] {
+		if a, err := c.readPastAnswer(ctx, at, r.Query, digest); a != nil || err != nil {
+			return a, err
+		}
+	}
+	return nil, nil
+}
+
+// readPastAnswer is findPastAnswer for one log. The first answer in a log counts; approvals that another one had to
+// follow count only if no answer does.
+func (c *lookup) readPastAnswer(ctx context.Context, at mailbox.Address, query, digest string) (first *pastAnswer, err error) {
+	err = c.cfg.Post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
+		e, err := mailbox.Decode(m.Data)
+		if err != nil {
+			return nil //nolint:nilerr // an entry of a newer release is no answer that this one can name
+		}
+		for _, item := range e.Items {
+			var f agent.Answered
+			if item.Kind != f.Kind() || mailbox.Unmarshal(item.Body, &f) != nil || f.Query != query || digest != "" && f.Digest != digest {
+				continue
+			}
+			if first == nil || f.Request == "" {
+				first = &pastAnswer{entry: item.ID, fact: f, at: time.UnixMilli(m.At)}
+			}
+			if f.Request == "" {
+				return errEnough
+			}
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, fmt.Errorf("control: read %s: %w", at, err)
+	}
+	return first, nil
+}
+
+// refuseAnswered refuses the answer to a question that another request has answered, and says who answered, what and when
+// as far as the log of the agent tells. It accepts a request that is sent again.
+func (c *lookup) refuseAnswered(ctx context.Context, l runView, r client.AnswerRequest, of spec.ID) (any, error) {
+	a, err := c.findPastAnswer(ctx, r, of, "")
+	switch {
+	case err != nil:
+		return nil, err
+	case a == nil:
+		return nil, answeredError(r.Query, r.RunID)
+	case a.entry == answerID(r):
+		return struct{}{}, nil
+	}
+	return nil, a.refusal(l, r)
+}
+
+// refuseMissing refuses an answer to a question that is not open.
+func (c *lookup) refuseMissing(ctx context.Context, l runView, r client.AnswerRequest) (any, error) {
+	a, err := c.findPastAnswer(ctx, r, spec.ID(r.Agent), "")
+	switch {
+	case err != nil:
+		return nil, err
+	case a != nil && a.entry == answerID(r):
+		return struct{}{}, nil
+	case a != nil:
+		return nil, a.refusal(l, r)
+	}
+	text := fmt.Sprintf("no open query %q in %s", r.Query, r.RunID)
+	if l.state() == client.RunFinished {
+		text += ": the run has ended"
+	}
+	return nil, &client.Error{Code: client.CodeNotFound, Text: text, Hint: "`troupe questions` shows the open ones"}
+}
+
+// refusal says that a question is answered already.
+func (a *pastAnswer) refusal(l runView, r client.AnswerRequest) error {
+	decision := string(a.fact.Decision)
+	if a.fact.Decision == spec.TextOnly {
+		decision = "with a text"
+	}
+	refused := answeredError(r.Query, r.RunID)
+	refused.Text += fmt.Sprintf(": %s, by %s at %s", decision, cmp.Or(a.fact.By, "somebody"), a.at.UTC().Format(time.RFC3339))
+	if l.state() == client.RunFinished {
+		refused.Hint = "the run has ended: `troupe result " + r.RunID + "` shows how"
+	}
+	return refused
+}
+
+// answeredError refuses the answer to a question that another request has answered.
+func answeredError(query, run string) *client.Error {
+	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%q in %s is answered already", query, run),
+		Hint: "`troupe questions` shows the open ones; `troupe run --resume " + run + "` continues a run that no node has"}
+}
