@@ -134,15 +134,22 @@ func (s *Set) Decide(c Call, t Tool, added []spec.PermissionRule) Verdict {
 	}
 	c.Workspace = s.workspace
 	added = s.addedByEnough(added)
-	strictest := Verdict{Decision: -1}
-	for _, p := range s.list {
-		if v := p.decide(c, t, s.writable, added); v.Decision > strictest.Decision { //mutant:last-permissions-decide
+	strictest, own := Verdict{Decision: -1}, Verdict{}
+	for i, p := range s.list {
+		v := p.decide(c, t, s.writable, added)
+		if i == 0 {
+			own = v
+		}
+		if v.Decision > strictest.Decision { //mutant:last-permissions-decide
 			v.OnlyConfined, v.Tainted = v.OnlyConfined || strictest.OnlyConfined, v.Tainted || strictest.Tainted
 			strictest = v
 		} else if v.Decision == strictest.Decision {
 			strictest.MayWriteAny, strictest.OnlyConfined = strictest.MayWriteAny && v.MayWriteAny, strictest.OnlyConfined || v.OnlyConfined
 			strictest.Tainted = strictest.Tainted || v.Tainted
 		}
+	}
+	if strictest.Decision == Ask && strictest.By == ByDefault && own.Decision == Allow && own.Rule.Text != "" {
+		strictest.Why += " for the agents above this one: they need one such as the rule " + name(own.Rule) + ", which allows it for this agent"
 	}
 	return strictest
 }
