@@ -39,18 +39,18 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 		return nil, err
 	}
 	if !ok {
-		return c.refuseMissing(ctx, l, r)
+		return refuseMissing(ctx, c.cfg.Post, l, r)
 	}
 	q, open, err := c.readApproval(ctx, r.RunID, q)
 	switch {
 	case err != nil:
 		return nil, err
 	case !open, l.row.isAnswered(q) && !l.row.isAnsweredBy(q, r):
-		return c.refuseAnswered(ctx, l, r, q.Agent)
+		return refuseAnswered(ctx, c.cfg.Post, l, r, q.Agent)
 	case r.Request != "" && q.ApprovedRequest == r.Request:
 		return struct{}{}, checkSentAgain(r, q)
 	case r.Digest != "" && r.Digest != q.Digest: // the question about the call of the answer may be answered
-		if a, err := c.findPastAnswer(ctx, r, spec.ID(r.Agent), r.Digest); err != nil {
+		if a, err := findPastAnswer(ctx, c.cfg.Post, r, spec.ID(r.Agent), r.Digest); err != nil {
 			return nil, err
 		} else if a != nil {
 			return nil, a.refusal(l, r)
@@ -73,7 +73,7 @@ func (c *commander) appendAnswer(ctx context.Context, l runView, r client.Answer
 	case bus.IsUnavailable(err), bus.IsFull(err): // the answer counts by its place in the log
 		c.logger().Warn("a question was not marked as answered in the index", "run", r.RunID, "agent", q.Agent, "error", err)
 	case hasCode(err, client.CodeConflict): // another request has answered it meanwhile
-		return c.refuseAnswered(ctx, l, r, q.Agent)
+		return refuseAnswered(ctx, c.cfg.Post, l, r, q.Agent)
 	case err != nil:
 		return nil, err
 	}

@@ -82,8 +82,8 @@ const logsSearchedMax = 16
 
 // findPastAnswer searches the logs of the agents of a run, or of one agent, for the answer to a question, and if digest
 // is set, to one about that call; nil: none has it.
-func (c *lookup) findPastAnswer(ctx context.Context, r client.AnswerRequest, of spec.ID, digest string) (*pastAnswer, error) {
-	logs, err := c.cfg.Post.Addresses(ctx, r.RunID)
+func findPastAnswer(ctx context.Context, post mailbox.Store, r client.AnswerRequest, of spec.ID, digest string) (*pastAnswer, error) {
+	logs, err := post.Addresses(ctx, r.RunID)
 	if err != nil {
 		return nil, fmt.Errorf("control: logs of %s: %w", r.RunID, err)
 	}
@@ -92,7 +92,7 @@ func (c *lookup) findPastAnswer(ctx context.Context, r client.AnswerRequest, of 
 		return at.Agent() == mailbox.Super || of != "" && at.Agent() != string(of)
 	})
 	for _, at := range logs[:min(len(logs), logsSearchedMax)] {
-		if a, err := c.readPastAnswer(ctx, at, r.Query, digest); a != nil || err != nil {
+		if a, err := readPastAnswer(ctx, post, at, r.Query, digest); a != nil || err != nil {
 			return a, err
 		}
 	}
@@ -101,8 +101,8 @@ func (c *lookup) findPastAnswer(ctx context.Context, r client.AnswerRequest, of 
 
 // readPastAnswer is findPastAnswer for one log. The first answer in a log counts; approvals that another one had to
 // follow count only if no answer does.
-func (c *lookup) readPastAnswer(ctx context.Context, at mailbox.Address, query, digest string) (first *pastAnswer, err error) {
-	err = c.cfg.Post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
+func readPastAnswer(ctx context.Context, post mailbox.Store, at mailbox.Address, query, digest string) (first *pastAnswer, err error) {
+	err = post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
 		e, err := mailbox.Decode(m.Data)
 		if err != nil {
 			return nil //nolint:nilerr // an entry of a newer release is no answer that this one can name
@@ -129,8 +129,8 @@ func (c *lookup) readPastAnswer(ctx context.Context, at mailbox.Address, query, 
 
 // refuseAnswered refuses the answer to a question that another request has answered, and says who answered, what and when
 // as far as the log of the agent tells. It accepts a request that is sent again.
-func (c *lookup) refuseAnswered(ctx context.Context, l runView, r client.AnswerRequest, of spec.ID) (any, error) {
-	a, err := c.findPastAnswer(ctx, r, of, "")
+func refuseAnswered(ctx context.Context, post mailbox.Store, l runView, r client.AnswerRequest, of spec.ID) (any, error) {
+	a, err := findPastAnswer(ctx, post, r, of, "")
 	switch {
 	case err != nil:
 		return nil, err
@@ -143,8 +143,8 @@ func (c *lookup) refuseAnswered(ctx context.Context, l runView, r client.AnswerR
 }
 
 // refuseMissing refuses an answer to a question that is not open.
-func (c *lookup) refuseMissing(ctx context.Context, l runView, r client.AnswerRequest) (any, error) {
-	a, err := c.findPastAnswer(ctx, r, spec.ID(r.Agent), "")
+func refuseMissing(ctx context.Context, post mailbox.Store, l runView, r client.AnswerRequest) (any, error) {
+	a, err := findPastAnswer(ctx, post, r, spec.ID(r.Agent), "")
 	switch {
 	case err != nil:
 		return nil, err
