@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/console"
@@ -74,6 +75,18 @@ func TestEveryCommandIsInAGroupOfTheHelp(t *testing.T) {
 		if !strings.Contains(root.UsageString(), "\n"+g.Title+"\n") {
 			t.Errorf("the help does not show the group %q", g.Title)
 		}
+	}
+}
+
+// A flag means the same for every command: none hides a global one.
+func TestNoFlagHidesAGlobalOne(t *testing.T) {
+	root := newApp(&console.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}, 0).newRoot()
+	for _, c := range leafCommands(root) {
+		c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if root.PersistentFlags().Lookup(f.Name) != nil {
+				t.Errorf("%s: its flag --%s hides the global one", c.CommandPath(), f.Name)
+			}
+		})
 	}
 }
 

@@ -15,6 +15,7 @@ type Variable struct{ Name, Meaning string }
 // ownVariables are the variables TROUPE_* that are no settings.
 var ownVariables = []Variable{
 	{"TROUPE_OWNER", "state directory whose owner a command must join; processes of troupe set it for their children"},
+	{"TROUPE_AS", "name of the owner that you are on a server that owners share (`--as`)"},
 	{"TROUPE_SERVICE_USER", "troupe-node: user of the connection that answers requests (also _PASSWORD, _TOKEN, _CREDS, _NKEY)"},
 	{"TROUPE_SYSTEM_USER", "troupe-node: user of the system account, which can report whether servers sync (also _PASSWORD, _TOKEN, _CREDS, _NKEY)"},
 	{"TROUPE_RUN", "set for commands of agents: the run"},

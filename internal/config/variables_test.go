@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/troupe-run/troupe/internal/bus"
 )
 
 var update = flag.Bool("update", false, "write the table of variables into docs/cli.md")
@@ -55,6 +57,16 @@ func TestVariablesOfTelemetryAreDocumented(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A variable that bus.Options reads can be set: checkVariables knows it.
+func TestVariablesOfConnectionsAreKnown(t *testing.T) {
+	bus.Options{}.FromEnv(func(name string) string {
+		if err := checkVariables([]string{name + "=x"}); err != nil {
+			t.Error(err)
+		}
+		return ""
+	})
 }
 
 // Every variable stands in the table of docs/cli.md; -update writes it.

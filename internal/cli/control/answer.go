@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -19,7 +20,7 @@ import (
 
 // Answer makes the command answer.
 func (cs *Commands) Answer() *cobra.Command {
-	var who, always, digest, as string
+	var who, always, digest, by string
 	c := &cobra.Command{
 		Use: "answer RUN QUERY approve|deny|skip|TEXT [REASON]", Args: command.Between(3, 4, "RUN", "QUERY", "ANSWER", "REASON"),
 		Short: "Answer an agent's question",
@@ -59,9 +60,7 @@ func (cs *Commands) Answer() *cobra.Command {
 					r.Always = always
 				}
 				r.Digest = digest
-				if as != "" {
-					r.By = as
-				}
+				r.By = cmp.Or(cs.Sessions.Conn.As, by, r.By) // a node records the verified name of an owner
 				return cs.sendAnswer(ctx, s, r)
 			})
 		},
@@ -71,7 +70,7 @@ func (cs *Commands) Answer() *cobra.Command {
 		"approve calls like this one, too: run for the rest of the run, project for all your runs in its directory")
 	c.Flags().StringVar(&digest, "digest", "",
 		"SHA-256 of the call, from troupe questions -o json; the answer is refused if the call has changed")
-	c.Flags().StringVar(&as, "as", "", "name with which the answer is recorded (default: the name of your account)")
+	c.Flags().StringVar(&by, "by", "", "name with which the answer is recorded (default: the name of your account; with --as that name)")
 	return c
 }
 

@@ -119,6 +119,9 @@ func (o *Opener) Open(ctx context.Context, why Purpose, roots ...string) (*Sessi
 		}
 		return &Session{Client: c, Context: ctx, Address: c.URL(), flags: o.hintFlags()}, nil
 	}
+	if o.Conn.Given.As != "" {
+		return nil, errOwnerAlone
+	}
 	deadline := time.Now().Add(o.JoinTimeout)
 	for {
 		s, err := o.joinOwner(ctx)
@@ -143,6 +146,9 @@ func (o *Opener) Open(ctx context.Context, why Purpose, roots ...string) (*Sessi
 		}
 	}
 }
+
+// errOwnerAlone: a local node has no owners, so the request would be that of an operator.
+var errOwnerAlone = exit.UsageError("name the server: -s URL, or NATS_URL; `troupe answer --by NAME` records another name with an answer", "--as is for servers that owners share")
 
 var errNoNode = &exit.Failure{Code: exit.NoNode, Err: errors.New("no troupe node is running"), Hint: "start troupe-node; or troupe run, which needs none"}
 
