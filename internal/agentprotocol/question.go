@@ -62,10 +62,14 @@ func (q question) prompt(refused string) string {
 	return text
 }
 
+// approvals are the replies that approve a call, regardless of case.
+var approvals = []string{"y", "yes", "approve"}
+
 // errNoDecision says that a reply decides nothing.
 var errNoDecision = errors.New("it is neither yes, no nor skip")
 
-// decide reads a reply. An approval has to be a word of its own: text that only sounds like one approves nothing.
+// decide reads a reply. An approval has to be the word alone, without punctuation: text that only sounds like one approves
+// nothing.
 func (q question) decide(text string) (d spec.Decision, reason string, err error) {
 	text = strings.TrimSpace(text)
 	if q.isText() {
@@ -82,7 +86,7 @@ func (q question) decide(text string) (d spec.Decision, reason string, err error
 	}
 	switch {
 	case rest != "":
-	case word == "y" || word == "yes" || word == "approve":
+	case slices.Contains(approvals, strings.ToLower(text)):
 		return spec.Approve, "", nil
 	case word == "s" || word == "skip":
 		return spec.Skip, "", nil

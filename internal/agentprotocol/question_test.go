@@ -20,7 +20,7 @@ func TestDecisionsOfReplies(t *testing.T) {
 		decision spec.Decision
 		text     string
 	}{
-		{call, "yes", spec.Approve, ""}, {call, " Y ", spec.Approve, ""}, {call, "Approve.", spec.Approve, ""}, {call, "no", spec.Deny, ""}, {call, "No, use b.txt", spec.Deny, "use b.txt"},
+		{call, "yes", spec.Approve, ""}, {call, " Y ", spec.Approve, ""}, {call, "APPROVE", spec.Approve, ""}, {call, "Approve.", "", ""}, {call, "YES!", "", ""}, {call, "yes:", "", ""}, {call, "no", spec.Deny, ""}, {call, "No, use b.txt", spec.Deny, "use b.txt"},
 		{call, "skip", spec.Skip, ""}, {call, "yes but not now", "", ""}, {call, "yesterday", "", ""}, {call, "Sure", "", ""}, {call, "true", "", ""},
 		{lost, "yes", spec.Approve, ""}, {lost, "it worked", "", ""}, {lost, "deny", spec.Deny, ""},
 		{asked, "no", spec.TextOnly, "no"}, {asked, "the red one", spec.TextOnly, "the red one"},

@@ -93,8 +93,8 @@ func (h *Host) checkSpawn(r *spawnRequest) (lifetime time.Duration, err error) {
 		return 0, badEnvelope(fmt.Sprintf("at most %d with %d bytes", allowedToolsMax, allowedBytesMax), "allowed_tools has %d entries with %d bytes", len(r.AllowedTools), allowed)
 	case r.MaxTurns < 0:
 		return 0, badEnvelope("leave it out for the default", "max_turns is %d", r.MaxTurns)
-	case lifetime < 0 || lifetime > lifetimeMax:
-		return 0, badEnvelope(fmt.Sprintf("at most %.0f; 0: until it is stopped", lifetimeMax.Seconds()), "max_lifetime_s is %v", *r.LifetimeS)
+	case lifetime > lifetimeMax, r.LifetimeS != nil && *r.LifetimeS != 0 && lifetime < time.Second:
+		return 0, badEnvelope(fmt.Sprintf("from 1 to %.0f; 0: until it is stopped", lifetimeMax.Seconds()), "max_lifetime_s is %v", *r.LifetimeS)
 	case r.Dir != "" && h.cfg.CheckDir != nil:
 		return lifetime, h.cfg.CheckDir(r.Dir)
 	}

@@ -242,12 +242,13 @@ func Version() string {
 func (c *Control) newRequestHandler(verb string, serve verbHandler) func(micro.Request) {
 	requests := newFairQueue()
 	return func(r micro.Request) {
-		if r.Reply() != "" && !bus.CanAnswer(r.Reply()) {
-			c.cfg.Logger.Debug("a request is not served", "verb", verb, "error", fmt.Errorf("%w: %.200q", errReply, r.Reply()))
+		owner := c.cfg.Names.ParseOwner(r.Subject())
+		if err := c.checkReply(owner, r.Reply()); err != nil {
+			c.cfg.Logger.Debug("a request is not served", "verb", verb, "error", err)
 			return
 		}
 		var t *requestTicket
-		t = newTicket(c.cfg.Names.ParseOwner(r.Subject()), r.Reply(), requestSize(r), func() {
+		t = newTicket(owner, r.Reply(), requestSize(r), func() {
 			if !c.startRequest(func() { defer requests.leave(t); c.serveOne(verb, serve, r) }) {
 				requests.leave(t)
 				c.sendRefusal(verb, r, errClosing)
@@ -272,11 +273,8 @@ func (c *Control) serveOne(verb string, serve verbHandler, r micro.Request) {
 	ctx = context.WithValue(ctx, traceKey{}, r.Headers().Get(client.TraceHeader))
 	ctx = context.WithValue(ctx, anyoneKey{}, r.Reply() == "" || strings.HasPrefix(r.Reply(), bus.ServerInbox))
 	ctx = context.WithValue(ctx, agentKey{}, r.Headers().Get(bus.AgentHeader) != "")
-	ctx, err := c.withOwner(ctx, r.Subject(), r.Reply())
-	var reply any
-	if err == nil {
-		reply, err = c.callRecovered(ctx, verb, serve, c.cfg.Redact(r.Data()))
-	}
+	ctx = context.WithValue(ctx, ownerKey{}, c.cfg.Names.ParseOwner(r.Subject()))
+	reply, err := c.callRecovered(ctx, verb, serve, c.cfg.Redact(r.Data()))
 	var data []byte
 	if err == nil {
 		data, err = json.Marshal(reply)

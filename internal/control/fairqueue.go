@@ -50,15 +50,15 @@ const foreignReplies = "_R_"
 // private inbox, and some users have a prefix of their own. A client may invent inboxes:
 // each counts as a source, but all count toward its group. Requests without a credential
 // come from another account, so all of them are one source; a request that wants no reply
-// counts as one of them, because its sender is unknown. Requests that a node sends for an owner
-// count toward the group of that owner, as those that the owner sends.
+// counts as one of them, because its sender is unknown. The requests of an owner count toward the
+// group of that owner, whether the owner or a node sends them.
 func newTicket(owner, reply string, size int, serve, refuse func()) *requestTicket {
 	group, rest, _ := strings.Cut(cmp.Or(reply, foreignReplies), ".")
 	if group == foreignReplies {
 		rest = ""
 	}
 	connection, _, _ := strings.Cut(rest, ".")
-	if owner != "" && group == bus.NodeClientInbox {
+	if owner != "" {
 		group = bus.OwnerInbox(owner)
 	}
 	return &requestTicket{group: group, source: group + "." + connection, size: size, serve: serve, refuse: refuse}

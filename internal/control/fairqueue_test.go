@@ -114,6 +114,8 @@ func TestAttackOwnersThroughNodesHaveGroupsOfTheirOwn(t *testing.T) {
 		for i := range 4 * sourceAtOnce {
 			s.enterOwned("alice", fmt.Sprintf("_INBOX_client_node.n%d.1", i%4), 10)
 			s.enterOwned("alice", "_INBOX_client_alice.a.1", 10)
+			s.enterOwned("alice", "_INBOX_client_bob.a.1", 10)
+			s.enterOwned("alice", "_INBOX_client.a.1", 10)
 		}
 		if s.fairQueue.running != groupAtOnce {
 			t.Errorf("alice has %d slots, want %d", s.fairQueue.running, groupAtOnce)

@@ -53,7 +53,8 @@ func (c *lookup) readLane(ctx context.Context, conversation string) (*lane.State
 }
 
 // joinLane adds an opened run to the lane of its conversation, unless it is there. It reads the lane after each
-// append: a deletion of the conversation that came between removes the run again.
+// append: a deletion of the conversation that came between removes the run again. A run whose conversation belongs to
+// another owner can never begin, so it ends.
 func (c *laneKeeper) joinLane(ctx context.Context, conversation, run string) error {
 	owner, _, err := c.ownerOf(ctx, run)
 	if err != nil {
@@ -68,6 +69,9 @@ func (c *laneKeeper) joinLane(ctx context.Context, conversation, run string) err
 			return nil
 		}
 		if len(s.Runs) > 0 && s.Owner != owner { // two owners began it at the same moment
+			if err := c.dropFromLane(ctx, run, "its conversation belongs to another owner"); err != nil {
+				return err
+			}
 			return notOwner("conversation", conversation, owner)
 		}
 		if attempt == joinAttemptsMax {
@@ -191,8 +195,7 @@ func (c *laneKeeper) advanceLane(ctx context.Context, conversation string) (agai
 		case lane.Start:
 			return 0, c.startInLane(ctx, conversation, s, act.Run)
 		case lane.Cancel:
-			f := agent.Canceled{Why: "it was taken out of the queue of its conversation"}
-			return 0, c.cfg.Node.Command(ctx, mailbox.At(act.Run, mailbox.Super), "lane-drop", f.Kind(), f)
+			return 0, c.dropFromLane(ctx, act.Run, "it was taken out of the queue of its conversation")
 		case lane.LookAgain:
 			return time.Duration(act.AfterMS) * time.Millisecond, nil
 		case lane.Rest:
@@ -203,6 +206,12 @@ func (c *laneKeeper) advanceLane(ctx context.Context, conversation string) (agai
 		}
 	}
 	return laneRetryMin, nil
+}
+
+// dropFromLane ends a run that waits for its turn.
+func (c *laneKeeper) dropFromLane(ctx context.Context, run, why string) error {
+	f := agent.Canceled{Why: why}
+	return c.cfg.Node.Command(ctx, mailbox.At(run, mailbox.Super), "lane-drop", f.Kind(), f)
 }
 
 // standingOf says how far a run is, by its own log.
@@ -311,7 +320,7 @@ func (c *laneKeeper) checkConversation(ctx context.Context, r client.RunRequest)
 	case owner != r.Owner && requestOwner(ctx) == "":
 		return "", "", notNamedOwner(id, owner, r.Owner)
 	case owner != r.Owner:
-		return "", "", notOwner("conversation", id, r.Owner)
+		return "", "", notOwner("conversation", r.Conversation, r.Owner) // which is not the id that it means
 	case len(s.Queue()) >= lane.QueueMax:
 		return "", "", &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("%d messages of the conversation %s wait already", lane.QueueMax, id), Hint: "`troupe lanes " + id + "` shows them; send the next when some have ended"}
 	case !isNew && (r.Fork != "" || r.History != nil):

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 )
 
@@ -114,7 +115,7 @@ func (c *Control) advanceOnce(conversation string, joins []string) (again time.D
 	ctx, cancel := context.WithTimeout(c.ctx, laneTimeout)
 	defer cancel()
 	for _, run := range joins {
-		if err := c.runs.joinLane(ctx, conversation, run); err != nil {
+		if err := c.runs.joinLane(ctx, conversation, run); err != nil && !hasCode(err, client.CodeForbidden) { // a run of another owner has ended
 			return 0, err
 		}
 	}

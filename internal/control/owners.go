@@ -28,19 +28,20 @@ func requestOwner(ctx context.Context) string {
 	return owner
 }
 
-// withOwner is the context of a request on a subject. An owner gets answers only in the inbox of that name, which others
-// cannot read, or through a node, which asks in the name of a client of its HTTP server.
-func (c *Control) withOwner(ctx context.Context, subject, reply string) (context.Context, error) {
-	owner := c.cfg.Names.ParseOwner(subject)
-	if owner == "" {
-		return ctx, nil
+// checkReply returns why a request is dropped: no node sends anything to its reply subject, not even a refusal. An owner gets
+// answers only in the inbox of that name, which others cannot read, or through a node, which asks in the name of a client of
+// its HTTP server.
+func (c *Control) checkReply(owner, reply string) error {
+	if reply != "" && !bus.CanAnswer(reply) {
+		return fmt.Errorf("%w: %.200q", errReply, reply)
 	}
-	own := strings.HasPrefix(reply, bus.OwnerInbox(owner)+".") || strings.HasPrefix(reply, bus.NodeClientInbox+".")
-	if alone := c.cfg.Cluster == nil && strings.HasPrefix(reply, bus.InboxPrefix(bus.RoleClient)+"."); !own && !alone {
-		return ctx, &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("a request of %s must have its reply subject below %s", owner, bus.OwnerInbox(owner)),
-			Hint: "connect with --as " + owner + ", or set the inbox prefix"}
+	if owner == "" || strings.HasPrefix(reply, bus.OwnerInbox(owner)+".") || strings.HasPrefix(reply, bus.NodeClientInbox+".") {
+		return nil
 	}
-	return context.WithValue(ctx, ownerKey{}, owner), nil
+	if alone := c.cfg.Cluster == nil && strings.HasPrefix(reply, bus.InboxPrefix(bus.RoleClient)+"."); alone {
+		return nil
+	}
+	return fmt.Errorf("%w: a request of %s must have its reply subject below %s, not %.200q", errReply, owner, bus.OwnerInbox(owner), reply)
 }
 
 // errOperators refuses a verb that concerns the runs of all owners.

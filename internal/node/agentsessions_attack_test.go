@@ -114,7 +114,7 @@ func TestAttackSpawnEndsNoOtherRuns(t *testing.T) {
 	if end := c.lastOf(stream); end.Header.Get("Nats-Service-Error-Code") != "409" || !strings.Contains(string(end.Data), `"error":"canceled"`) {
 		t.Errorf("the run of the session: %s", end.Data)
 	}
-	for lifetime := 0.5; ; lifetime *= 2 { // a slow machine sends the prompt too late
+	for lifetime := 1.0; ; lifetime *= 2 { // a slow machine sends the prompt too late
 		end := c.lastOf(spawn(lifetime))
 		for len(c.control("list", "").Sessions) > 0 { // it ends after its runs
 		}

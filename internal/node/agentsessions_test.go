@@ -191,7 +191,7 @@ func TestSessionEndsWithItsLifetime(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	_, c := startAgentsOnBus(t, "default: [{text: late, delay: 1h}]")
-	for lifetime := 0.5; ; lifetime *= 2 { // a slow machine sends the prompt too late
+	for lifetime := 1.0; ; lifetime *= 2 { // a slow machine sends the prompt too late
 		s := c.control("spawn", fmt.Sprintf(`{"max_lifetime_s":%v}`, lifetime))
 		sub := c.request(s.Subject, "Wait")
 		m := c.next(sub)
@@ -233,6 +233,8 @@ func TestControllerRefuses(t *testing.T) {
 		{"spawn", `{"max_turns":-1}`, "400", "bad_request"},
 		{"spawn", `{"max_lifetime_s":-1}`, "400", "bad_request"},
 		{"spawn", `{"max_lifetime_s":1e300}`, "400", "bad_request"},
+		{"spawn", `{"max_lifetime_s":1e-10}`, "400", "bad_request"},
+		{"spawn", `{"max_lifetime_s":0.9}`, "400", "bad_request"},
 		{"spawn", `{"allowed_tools":"Read"}`, "400", "bad_request"},
 		{"spawn", `{"agent":"nobody"}`, "404", "not_found"},
 		{"spawn", `{"cwd":"` + outside + `"}`, "403", "forbidden"},
