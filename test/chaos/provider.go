@@ -77,7 +77,7 @@ func (p *provider) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	p.of[run]++
 	p.last[run] = time.Now()
 	if err != nil {
-		p.bad = append(p.bad, err.Error())
+		p.bad = append(p.bad, fmt.Sprintf("%s %.80q of %s, %d bytes: %v", r.Method, r.URL.Path, r.UserAgent(), len(body), err))
 	}
 	p.mu.Unlock()
 	if err != nil {
