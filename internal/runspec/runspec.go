@@ -183,7 +183,7 @@ func (b *Builder) buildWhole(r client.RunRequest) (o supervisor.Opened, a client
 		o.LoopOptions.Dynamic = prompts.dynamic
 	}
 	warnings := slices.Concat(models.warnings, team.warnings, tools.warnings, media.warnings,
-		warnMissingDirectory(req, tools, team.root), warnUnmatchedRules(req, tools.tools, prompts.definitions), warnTrifecta(o), placed.warnings, hooks.warnings, prompts.warnings)
+		warnMissingDirectory(req, tools, team.root), warnUnmatchedRules(req, tools.tools, prompts.definitions), warnCutRules(o), warnTrifecta(o), placed.warnings, hooks.warnings, prompts.warnings)
 	a.Notes = toolset.LimitNotes(warnings, toolset.NotesMax, "notes")
 	a.UserSettings = req.isOwn
 	a.Model, a.Why, a.Limit = models.choice.Name(), models.choice.Why, models.limits.Tokens

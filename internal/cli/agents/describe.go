@@ -30,6 +30,9 @@ func (cs *Commands) describeCommand() *cobra.Command {
 			}
 			agents := []Info{i}
 			why := cs.findTrifectas(g, agents)
+			if d := agents[0].def; d != nil {
+				r.notes = append(r.notes, cs.noteCutRules(g, d.Name, d.Path)...)
+			}
 			return cs.describeAgent(r, agents[0], why)
 		},
 	})

@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +15,8 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/request"
 	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
@@ -53,6 +57,9 @@ name of one of them is meant after "--": troupe permissions -- list`,
 					return err
 				}
 				if err := client.NarrowPermissions(ctx, s.Client, r); err != nil {
+					return err
+				}
+				if err := cs.noteUnofferedRules(ctx, s, r); err != nil {
 					return err
 				}
 				return cs.printInForce(ctx, s, run, narrowingLine(r), narrowingFields(r))
@@ -123,6 +130,37 @@ func checkNarrowing(args []string, r client.PermissionsRequest, getenv func(stri
 		return exit.UsageError(hint, "set names no rule and no mode")
 	case set && (getenv("TROUPE_CALL") != "" || getenv("TROUPE_HOOK") != ""):
 		return exit.UsageError("a person does it, in a terminal of their own", "an agent cannot change what agents may do: this is a tool or a hook of a run")
+	}
+	return nil
+}
+
+// noteUnofferedRules says which rules are about a tool that no agent has which they bind: they count if one is given it.
+func (cs *Commands) noteUnofferedRules(ctx context.Context, s *session.Session, r client.PermissionsRequest) error {
+	rules := slices.Concat(r.Deny, r.Ask)
+	if len(rules) == 0 || cs.Console.Quiet {
+		return nil
+	}
+	info, err := s.Describe(ctx, r.RunID)
+	if err != nil || info.Description == nil {
+		return err
+	}
+	has := map[string]bool{}
+	for _, a := range info.Description.Agents {
+		for _, tool := range a.Rights { // those of its children are among them
+			has[tool] = has[tool] || r.Agent == "" || r.Agent == string(a.ID)
+		}
+	}
+	for _, text := range rules {
+		rule, err := agentfile.ParseRule(text, "", false)
+		if err != nil {
+			continue // the node has refused it
+		}
+		parsed, err := permission.Parse(rule.Text)
+		isAbout := func(tool string) bool { return has[tool] && permission.IsAbout(parsed.Tool(), tool) }
+		if err != nil || slices.ContainsFunc(slices.Collect(maps.Keys(has)), isAbout) {
+			continue
+		}
+		cs.Console.Say(term.CleanLine("note: no agent that the rule " + rule.Text + " binds has " + parsed.Tool() + ": it counts if one is given the tool (troupe context RUN --add-tool)"))
 	}
 	return nil
 }

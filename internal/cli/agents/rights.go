@@ -1,0 +1,50 @@
+package agents
+
+import (
+	"path/filepath"
+
+	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/runspec"
+	"github.com/troupe-run/troupe/internal/trust"
+)
+
+// noteCutRules notes which rules of an agent file have no effect below the agents that may delegate to its agent, in a
+// run here with the rules of the user.
+func (cs *Commands) noteCutRules(g Sources, name, path string) (notes []agentfile.Note) {
+	o, _, err := PreviewOwnRun(cs.Sessions, g, "")
+	if err != nil {
+		return nil // findTrifectas reports why a run here is not known
+	}
+	for _, c := range runspec.FindCutRules(o) {
+		if c.Agent == name {
+			notes = append(notes, agentfile.Note{Path: path, Text: c.String()})
+		}
+	}
+	return notes
+}
+
+// noteRights notes for each agent which of its rules match no tool of its own, and which tools it loses. named: the files
+// were named, and others of their directories count as given by --agents.
+func (cs *Commands) noteRights(g Sources, defs []agentfile.Definition, named bool) (notes []console.Remark) {
+	for _, d := range defs {
+		path, err := filepath.Abs(d.Path)
+		if err != nil {
+			continue
+		}
+		if path = trust.ResolvePath(path); named {
+			g.Agents = filepath.Dir(path)
+		}
+		o, _, err := PreviewOwnRun(cs.Sessions, g, d.Name)
+		if in, known := definitionOf(o, d.Name); err != nil || !known || trust.ResolvePath(in.Source) != path {
+			continue // its problems are reported, or another file of this name counts
+		}
+		for _, text := range runspec.RightsNotes(o, d.Name) {
+			notes = append(notes, console.Remark{Path: d.Path, Line: d.KeyLine("tools", "x-troupe", "disallowedTools"), Text: text})
+		}
+		for _, n := range cs.noteCutRules(g, d.Name, d.Path) {
+			notes = append(notes, console.Remark{Path: n.Path, Text: n.Text})
+		}
+	}
+	return notes
+}
