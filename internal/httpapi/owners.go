@@ -71,7 +71,7 @@ func newOwnerServer(base context.Context, s *Server, o Owner) *Server {
 func (s *Server) divideSlots() {
 	all := append([]*Server{s}, s.owners...)
 	streams := newSlotShares(StreamsMax, len(all))
-	connections := newSlotShares(ConnectionsMax-unownedConnections, len(all))
+	connections := newSlotShares(s.cfg.limits.connections-s.cfg.limits.unproven, len(all))
 	for i, part := range all {
 		part.streams = streams[i]
 		if len(s.owners) > 0 {

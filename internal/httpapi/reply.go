@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -124,11 +125,19 @@ func readBody(r *http.Request, doc any, strict bool) error {
 			return &errBody{http.StatusUnsupportedMediaType, "the body is sent as " + quoteShort(kind) + ", not as JSON", "send the header Content-Type: application/json"}
 		}
 	}
-	err := decodeBody(r.Body, doc, strict)
-	if b, ok := r.Body.(*timedBody); ok {
-		b.arrived()
+	return decodeBody(r.Body, doc, strict)
+}
+
+// asBodyError is the error of a body that did not arrive whole.
+func asBodyError(err error) *errBody {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return &errBody{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit), ""}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &errBody{http.StatusRequestTimeout, "the body did not arrive in time", ""}
 	}
-	return err
+	return &errBody{http.StatusBadRequest, "the body is not a valid request: " + clipText(strings.TrimPrefix(err.Error(), "json: ")), "docs/http.md lists the fields"}
 }
 
 // decodeBody decodes one JSON document; strict: with known fields only.
@@ -138,16 +147,16 @@ func decodeBody(body io.Reader, doc any, strict bool) error {
 		d.DisallowUnknownFields()
 	}
 	err := d.Decode(doc)
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.Is(err, io.EOF):
+	if errors.Is(err, io.EOF) {
 		return nil
-	case errors.As(err, &tooLarge):
-		return &errBody{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit), ""}
-	case err != nil:
-		return &errBody{http.StatusBadRequest, "the body is not a valid request: " + clipText(strings.TrimPrefix(err.Error(), "json: ")), "docs/http.md lists the fields"}
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+	if err != nil {
+		return asBodyError(err)
+	}
+	switch _, err := d.Token(); {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return asBodyError(err)
+	case !errors.Is(err, io.EOF):
 		return &errBody{http.StatusBadRequest, "the body has more than one JSON document", ""}
 	}
 	return nil

@@ -17,38 +17,12 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/a2aserver"
 )
 
 // DefaultAddress is where a node with a server of its own listens, if the port is free.
 const DefaultAddress = "127.0.0.1:8420"
-
-// Limits of the server. A client that exceeds one is refused or disconnected, and other clients are not affected.
-const (
-	// bodyBytesMax is the most bytes of a request: it must fit a message to a node.
-	bodyBytesMax = 512 << 10
-	// headerBytesMax is the most bytes of the headers of a request: a cursor of a large tree fits.
-	headerBytesMax = 64 << 10
-	// ConnectionsMax is how many connections are served at once. Later ones wait in the queue of the
-	// operating system.
-	ConnectionsMax = 1024
-	// StreamsMax is how many streams of events are served at once.
-	StreamsMax = 640
-	// unownedConnections is how many connections owners leave to those that have not sent a token yet.
-	unownedConnections = 128
-	// headerTimeout is how long a connection may take to send the headers of a request, bodyTimeout the
-	// whole request, idleTimeout how long it may be silent between two.
-	headerTimeout = 5 * time.Second
-	bodyTimeout   = 30 * time.Second
-	idleTimeout   = 2 * time.Minute
-	// replyTimeout bounds one request that is no stream, with all that its node retries.
-	replyTimeout = 90 * time.Second
-	// closeTimeout is how long Close waits for the requests in progress.
-	closeTimeout = 2 * time.Second
-)
 
 // Config of a Server.
 type Config struct {
@@ -75,6 +49,7 @@ type Config struct {
 	Owners []Owner
 	// Logger receives the errors of the server. Default: discard.
 	Logger *slog.Logger
+	limits limits
 }
 
 // Owner is a name with a token. Client, MCP and A2A are those of Config, in the name of the owner.
@@ -152,6 +127,9 @@ func Serve(l net.Listener, cfg Config) (*Server, error) {
 	if cfg.Ready == nil {
 		cfg.Ready = func() error { return nil }
 	}
+	if cfg.limits == (limits{}) {
+		cfg.limits = defaultLimits
+	}
 	base, closing := context.WithCancel(context.Background())
 	s := &Server{cfg: cfg, access: newAccess(cfg), listener: l, closing: closing}
 	s.feeds = feeds{client: cfg.Client, ctx: base, runs: map[string]*runFeed{}}
@@ -161,14 +139,14 @@ func Serve(l net.Listener, cfg Config) (*Server, error) {
 	s.divideSlots()
 	s.server = &http.Server{
 		Handler:           s.handler(),
-		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, // ReadTimeout would end streams: see limitRequest
+		ReadHeaderTimeout: cfg.limits.header, IdleTimeout: idleTimeout, // ReadTimeout would end streams: see limitRequest
 		MaxHeaderBytes: headerBytesMax,
 		BaseContext:    func(net.Listener) context.Context { return base },
 		ConnContext:    withConnection,
 		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // anyone can cause these lines
 	}
 	go func() {
-		err := s.server.Serve(ownedListener{netutil.LimitListener(l, ConnectionsMax)})
+		err := s.server.Serve(newLimitedListener(l, cfg.limits))
 		if !errors.Is(err, http.ErrServerClosed) {
 			cfg.Logger.Error("the HTTP server has ended", "address", l.Addr().String(), "error", err)
 		}
@@ -225,7 +203,7 @@ func (s *Server) handler() http.Handler {
 		mux := newMux(o)
 		doors = append(doors, door{o.access, mux, countConnection(o, mux)})
 	}
-	return guard(doors)
+	return limitRequest(s.cfg.limits, guard(doors))
 }
 
 // newMux serves the paths for those who have the token of a server.
@@ -237,7 +215,7 @@ func newMux(s *Server) http.Handler {
 	mux.HandleFunc("GET /{$}", s.servePage)
 	mux.HandleFunc("GET "+pathAssets+"{name}", s.serveAsset)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { refuseUnknownPath(mux, w, r) })
-	return limitRequest(mux)
+	return refuseNeedlessBody(mux)
 }
 
 // route is one path of the server.
@@ -317,11 +295,9 @@ func (s *Server) passOn(to http.Handler) http.HandlerFunc {
 		defer release()
 		raw, err := io.ReadAll(r.Body)
 		if err != nil {
-			refuseEarly(w, r, http.StatusRequestEntityTooLarge, "the body is too large, or did not arrive whole", "")
+			bad := asBodyError(err)
+			refuseEarly(w, r, bad.code, bad.text, bad.hint)
 			return
-		}
-		if b, ok := r.Body.(*timedBody); ok {
-			b.arrived()
 		}
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // see limitRequest
 		r.Body = io.NopCloser(bytes.NewReader(raw))
@@ -341,33 +317,3 @@ func requireJSON(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
-
-// limitRequest bounds the body of a request, and the times in which it must arrive and be answered. A
-// stream sets a time for each of its parts.
-func limitRequest(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		now, control, arrives := time.Now(), http.NewResponseController(w), time.Time{}
-		if r.ContentLength != 0 {
-			if r.Method != http.MethodPost {
-				w.Header().Set("Connection", "close")
-				refuseEarly(w, r, http.StatusBadRequest, "a request of the method "+r.Method+" has no body", "")
-				return
-			}
-			arrives = now.Add(bodyTimeout) // readBody lifts it: later it would look as if the client had gone
-		}
-		// A connection that cannot have a deadline is one of a test.
-		_ = control.SetReadDeadline(arrives)
-		_ = control.SetWriteDeadline(now.Add(replyTimeout))
-		r.Body = &timedBody{http.MaxBytesReader(w, r.Body, bodyBytesMax), control}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// timedBody is the body of a request, which must arrive in time.
-type timedBody struct {
-	io.ReadCloser
-	control *http.ResponseController
-}
-
-// arrived ends the time in which the body must arrive.
-func (b *timedBody) arrived() { _ = b.control.SetReadDeadline(time.Time{}) } // see limitRequest
