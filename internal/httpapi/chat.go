@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -40,6 +41,44 @@ type ChatRequest struct {
 	} `json:"response_format,omitempty"`
 	// Troupe are further fields of a run, as of POST /api/v1/runs.
 	Troupe client.RunRequest `json:"troupe,omitzero"`
+}
+
+// UnmarshalJSON refuses unknown fields of a run; those of OpenAI's API that are not listed have no effect.
+func (q *ChatRequest) UnmarshalJSON(raw []byte) error {
+	type plain ChatRequest
+	var doc struct {
+		plain
+		Troupe json.RawMessage `json:"troupe"`
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return err
+	}
+	*q = ChatRequest(doc.plain)
+	if doc.Troupe == nil {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(doc.Troupe))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&q.Troupe); err != nil {
+		return fmt.Errorf("troupe: %w", err)
+	}
+	return nil
+}
+
+// unusableField is a field of troupe that a chat cannot have, because the request or the server decides it; "": there is none.
+func unusableField(r client.RunRequest) string {
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"run_id", r.RunID != ""}, {"prompt", r.Prompt != ""}, {"agent", r.Agent != ""}, {"history", r.History != nil}, {"resume", r.Resume},
+		{"at", r.At != ""}, {"every", r.Every != ""}, {"on", r.On != ""},
+	} {
+		if f.given {
+			return f.name
+		}
+	}
+	return ""
 }
 
 // ChatMessage is one message of a conversation. Its content is a text, or a list of texts.
@@ -89,6 +128,9 @@ func newChatRun(q ChatRequest) (c chatRun, err error) {
 		return c, errors.New("an agent has its own tools: leave tools out")
 	case len(q.Messages) == 0 || q.Messages[len(q.Messages)-1].Role != "user":
 		return c, errors.New("the last message must be one of the user")
+	}
+	if field := unusableField(q.Troupe); field != "" {
+		return c, fmt.Errorf("troupe.%s has no effect in a chat: leave it out, or start a run with POST /api/v1/runs", field)
 	}
 	c.request = q.Troupe
 	c.request.Agent, c.request.RunID = q.Model, client.NewID()

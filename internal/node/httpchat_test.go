@@ -101,7 +101,10 @@ func TestChatRefusesWhatAnAgentCannot(t *testing.T) {
 		`{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`: {400, "image_url"},
 		`{"messages":[{"role":"user","content":7}]}`:                      {400, "neither"},
 		`{"troupe":{"dir":"/etc"},` + user + `}`:                          {403, "/etc"},
-		`{"messages":`:                                                    {400, "not a valid request"},
+		`{"troupe":{"run_id":"` + client.NewID() + `"},` + user + `}`:     {400, "troupe.run_id"},
+		`{"troupe":{"every":"1h"},` + user + `}`:                          {400, "troupe.every"},
+		`{"troupe":{"max_token":7},` + user + `}`:                         {400, "max_token"},
+		`{"messages":`: {400, "not a valid request"},
 	} {
 		var p httpapi.ChatProblem
 		w.post("/v1/chat/completions", body, want.status, &p)
