@@ -270,7 +270,7 @@ func TestNodeServesHTTP(t *testing.T) {
 	if code := exitOf(t, cmd.Wait()); code != 0 {
 		t.Errorf("exit %d", code)
 	}
-	for _, says := range []string{"http at " + ready.HTTP, "curl -H", filepath.Join(state, "http.token")} {
+	for _, says := range []string{"http at " + ready.HTTP, `echo "Authorization: Bearer $(cat `, `)" | curl -H @- ` + ready.HTTP + "/api/v1/runs", filepath.Join(state, "http.token")} {
 		if stderr := cmd.Stderr.(*bytes.Buffer).String(); !strings.Contains(stderr, says) || strings.Contains(stderr, strings.TrimSpace(string(token))) {
 			t.Errorf("stderr lacks %q, or holds the token:\n%s", says, stderr)
 		}

@@ -100,13 +100,14 @@ func (h *httpFlags) readOwners(c *node.HTTPConfig) error {
 	return nil
 }
 
-// hint is a command line that asks the HTTP server at url. It names where the token is, not the token.
+// hint is a command line that asks the HTTP server at url. It names where the token is, not the token, and curl reads it
+// from its stdin: other accounts can see the arguments of a program.
 func (h *httpFlags) hint(url, stateDir string) string {
 	token := `$(cat ` + shellWord(cmp.Or(h.tokenFile, statedir.HTTPTokenPath(statedir.StateDir(stateDir)))) + `)`
 	if h.tokenFile == "" && os.Getenv(tokenVariable) != "" {
 		token = "$" + tokenVariable
 	}
-	return `curl -H "Authorization: Bearer ` + token + `" ` + url + "/api/v1/runs"
+	return `echo "Authorization: Bearer ` + token + `" | curl -H @- ` + url + "/api/v1/runs"
 }
 
 // shellWord quotes a path within double quotes and a command substitution, if it needs it.
