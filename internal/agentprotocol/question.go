@@ -66,7 +66,7 @@ func (q question) prompt(refused string) string {
 var approvals = []string{"y", "yes", "approve"}
 
 // errNoDecision says that a reply decides nothing.
-var errNoDecision = errors.New("it is neither yes, no nor skip")
+var errNoDecision = errors.New("write yes alone, without punctuation, or no or skip")
 
 // decide reads a reply. An approval has to be the word alone, without punctuation: text that only sounds like one approves
 // nothing.

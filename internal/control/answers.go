@@ -50,10 +50,10 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 	case r.Request != "" && q.ApprovedRequest == r.Request:
 		return struct{}{}, checkSentAgain(r, q)
 	case r.Digest != "" && r.Digest != q.Digest: // the question about the call of the answer may be answered
-		if a, err := findPastAnswer(ctx, c.cfg.Post, r, spec.ID(r.Agent), r.Digest); err != nil {
+		if a, err := findPastAnswer(ctx, c.cfg.Post, r, spec.ID(r.Agent), true); err != nil {
 			return nil, err
 		} else if a != nil {
-			return nil, a.refusal(l, r)
+			return a.settle(l, r)
 		}
 	}
 	if err := checkAnswer(r, q, time.Now()); err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/troupe-run/troupe/client"
 )
@@ -157,7 +158,12 @@ func (p *eventPages) detach(key string, f *replayFlight) error {
 		return errBusy
 	case known == nil:
 		p.detached[key] = f
-		f.expiry = time.AfterFunc(replayTimeout+keptEventsAge, func() { p.forget(key, f) }) // no request came meanwhile
+		held := weak.Make(f) // a timer that was stopped may stay in memory for a while
+		f.expiry = time.AfterFunc(replayTimeout+keptEventsAge, func() {
+			if f := held.Value(); f != nil { // no request came meanwhile
+				p.forget(key, f)
+			}
+		})
 	}
 	return errReplaying
 }

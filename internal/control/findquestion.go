@@ -80,9 +80,9 @@ type pastAnswer struct {
 // logsSearchedMax is how many logs of agents are searched for the answer to a question that is not open.
 const logsSearchedMax = 16
 
-// findPastAnswer searches the logs of the agents of a run, or of one agent, for the answer to a question, and if digest
-// is set, to one about that call; nil: none has it.
-func findPastAnswer(ctx context.Context, post mailbox.Store, r client.AnswerRequest, of spec.ID, digest string) (*pastAnswer, error) {
+// findPastAnswer searches the logs of the agents of a run, or of one agent, for the answer to a question: that of the
+// request itself, else one about the call that the request names, else (unless sameCall) any; nil: none has it.
+func findPastAnswer(ctx context.Context, post mailbox.Store, r client.AnswerRequest, of spec.ID, sameCall bool) (best *pastAnswer, err error) {
 	logs, err := post.Addresses(ctx, r.RunID)
 	if err != nil {
 		return nil, fmt.Errorf("control: logs of %s: %w", r.RunID, err)
@@ -92,16 +92,26 @@ func findPastAnswer(ctx context.Context, post mailbox.Store, r client.AnswerRequ
 		return at.Agent() == mailbox.Super || of != "" && at.Agent() != string(of)
 	})
 	for _, at := range logs[:min(len(logs), logsSearchedMax)] {
-		if a, err := readPastAnswer(ctx, post, at, r.Query, digest); a != nil || err != nil {
-			return a, err
+		a, err := readPastAnswer(ctx, post, at, r)
+		switch {
+		case err != nil:
+			return nil, err
+		case a == nil, sameCall && !a.isOf(r) && a.fact.Digest != r.Digest:
+		case a.isOf(r):
+			return a, nil
+		case best == nil, r.Digest != "" && best.fact.Digest != r.Digest && a.fact.Digest == r.Digest:
+			best = a
 		}
 	}
-	return nil, nil
+	return best, nil
 }
 
-// readPastAnswer is findPastAnswer for one log. The first answer in a log counts; approvals that another one had to
-// follow count only if no answer does.
-func readPastAnswer(ctx context.Context, post mailbox.Store, at mailbox.Address, query, digest string) (first *pastAnswer, err error) {
+// isOf reports whether the answer is that of a request, which was sent again.
+func (a *pastAnswer) isOf(r client.AnswerRequest) bool { return a.entry == answerID(r) }
+
+// readPastAnswer is findPastAnswer for one log. That of the request itself counts, else the first in the log; approvals
+// that another one had to follow count only if no answer does.
+func readPastAnswer(ctx context.Context, post mailbox.Store, at mailbox.Address, r client.AnswerRequest) (first *pastAnswer, err error) {
 	err = post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
 		e, err := mailbox.Decode(m.Data)
 		if err != nil {
@@ -109,13 +119,14 @@ func readPastAnswer(ctx context.Context, post mailbox.Store, at mailbox.Address,
 		}
 		for _, item := range e.Items {
 			var f agent.Answered
-			if item.Kind != f.Kind() || mailbox.Unmarshal(item.Body, &f) != nil || f.Query != query || digest != "" && f.Digest != digest {
+			if item.Kind != f.Kind() || mailbox.Unmarshal(item.Body, &f) != nil || f.Query != r.Query {
 				continue
 			}
-			if first == nil || f.Request == "" {
-				first = &pastAnswer{entry: item.ID, fact: f, at: time.UnixMilli(m.At)}
+			a := &pastAnswer{entry: item.ID, fact: f, at: time.UnixMilli(m.At)}
+			if first == nil || a.isOf(r) || first.fact.Request != "" && f.Request == "" {
+				first = a
 			}
-			if f.Request == "" {
+			if a.isOf(r) {
 				return errEnough
 			}
 		}
@@ -130,34 +141,38 @@ func readPastAnswer(ctx context.Context, post mailbox.Store, at mailbox.Address,
 // refuseAnswered refuses the answer to a question that another request has answered, and says who answered, what and when
 // as far as the log of the agent tells. It accepts a request that is sent again.
 func refuseAnswered(ctx context.Context, post mailbox.Store, l runView, r client.AnswerRequest, of spec.ID) (any, error) {
-	a, err := findPastAnswer(ctx, post, r, of, "")
+	a, err := findPastAnswer(ctx, post, r, of, false)
 	switch {
 	case err != nil:
 		return nil, err
 	case a == nil:
 		return nil, answeredError(r.Query, r.RunID)
-	case a.entry == answerID(r):
-		return struct{}{}, nil
 	}
-	return nil, a.refusal(l, r)
+	return a.settle(l, r)
 }
 
 // refuseMissing refuses an answer to a question that is not open.
 func refuseMissing(ctx context.Context, post mailbox.Store, l runView, r client.AnswerRequest) (any, error) {
-	a, err := findPastAnswer(ctx, post, r, spec.ID(r.Agent), "")
-	switch {
-	case err != nil:
+	a, err := findPastAnswer(ctx, post, r, spec.ID(r.Agent), false)
+	if err != nil {
 		return nil, err
-	case a != nil && a.entry == answerID(r):
-		return struct{}{}, nil
-	case a != nil:
-		return nil, a.refusal(l, r)
+	}
+	if a != nil {
+		return a.settle(l, r)
 	}
 	text := fmt.Sprintf("no open query %q in %s", r.Query, r.RunID)
 	if l.state() == client.RunFinished {
 		text += ": the run has ended"
 	}
 	return nil, &client.Error{Code: client.CodeNotFound, Text: text, Hint: "`troupe questions` shows the open ones"}
+}
+
+// settle accepts a request that is sent again, and refuses any other.
+func (a *pastAnswer) settle(l runView, r client.AnswerRequest) (any, error) {
+	if a.isOf(r) {
+		return struct{}{}, nil
+	}
+	return nil, a.refusal(l, r)
 }
 
 // refusal says that a question is answered already.

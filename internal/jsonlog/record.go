@@ -114,7 +114,6 @@ const (
 	syslogCritical = 2
 	syslogError    = 3
 	syslogWarning  = 4
-	syslogDebug    = 7
 	pinoWarning    = 40
 	pinoError      = 50
 	pinoFatal      = 60
@@ -187,7 +186,7 @@ func timeOf(value any) time.Time {
 		return at
 	}
 	seconds, err := strconv.ParseFloat(text, 64)
-	if err != nil || seconds < 1e9 {
+	if err != nil || !(seconds >= 1e9 && seconds < 1e19) { // NaN is neither
 		return time.Time{}
 	}
 	switch {

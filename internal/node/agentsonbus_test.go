@@ -221,7 +221,7 @@ func decideAboutACall(t *testing.T, omitTexts bool) {
 	if _, err := os.Stat(file); err == nil || r.code != "" || !strings.Contains(r.text, "not now") {
 		t.Errorf("denied: %v %+v", err, r)
 	}
-	if len(r.queries) != 2 || !strings.Contains(r.queries[0].Prompt, "a.txt") || !strings.Contains(r.queries[1].Prompt, "neither yes, no nor skip") {
+	if len(r.queries) != 2 || !strings.Contains(r.queries[0].Prompt, "a.txt") || !strings.Contains(r.queries[1].Prompt, "write yes alone") {
 		t.Fatalf("the queries are %+v", r.queries)
 	}
 	if r.queries[0].ReplySubject == r.queries[1].ReplySubject || r.queries[0].ID == r.queries[1].ID {

@@ -149,7 +149,7 @@ func (s *Set) Decide(c Call, t Tool, added []spec.PermissionRule) Verdict {
 		}
 	}
 	if strictest.Decision == Ask && strictest.By == ByDefault && own.Decision == Allow && own.Rule.Text != "" {
-		strictest.Why += " for the agents above this one: they need one such as the rule " + name(own.Rule) + ", which allows it for this agent"
+		strictest.Why += " for the agents above this one, and " + name(own.Rule) + " allows it for this agent"
 	}
 	return strictest
 }

@@ -140,7 +140,7 @@ func holdsSocket(pid int, inodes []string) holding {
 	threads := filepath.Join("/proc", strconv.Itoa(pid), "task")
 	list, err := os.ReadDir(threads)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
+		if isGone(err) {
 			return heldNot
 		}
 		return heldUnknown
@@ -158,10 +158,13 @@ func holdsSocket(pid int, inodes []string) holding {
 	return worst
 }
 
+// isGone reports whether a process or a thread has ended before it was read.
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
+
 // tableHolds looks for sockets in one table of descriptors.
 func tableHolds(dir string, inodes []string) holding {
 	files, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) { // the thread has ended
+	if isGone(err) {
 		return heldNot
 	}
 	if err != nil {

@@ -130,7 +130,7 @@ func RightsNotes(o supervisor.Opened, name string) (notes []string) {
 		case slices.Contains(d.Deny, tool):
 			notes = append(notes, fmt.Sprintf("the agent does not have %.80s, which its list of tools names: it is denied to it", tool))
 		case !agentfile.IsBuiltin(tool) && !isServerTool(tool):
-			notes = append(notes, fmt.Sprintf("the agent does not have %.80s, which its list of tools names: no tool is called so%s", tool, agentfile.SuggestTool(tool)))
+			notes = append(notes, fmt.Sprintf("the agent does not have %.80s, which its list of tools names: no tool has this name%s", tool, agentfile.SuggestTool(tool)))
 		}
 	}
 	if d.Permissions == nil {

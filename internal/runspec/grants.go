@@ -23,7 +23,11 @@ func (b *Builder) grantRestricted(req acceptedRequest, allowed []string, t toolG
 	forAll := map[string]bool{} // whether all agents may have it
 	for _, name := range toolset.RestrictedTools {
 		named := slices.ContainsFunc(t.definitions, func(d supervisor.Definition) bool { return slices.Contains(d.Tools, name) })
-		all := slices.Contains(allowed, name) || b.cfg.Tools.OperatorRule(name).Allow != nil
+		allow := b.cfg.Tools.OperatorRule(name).Allow
+		if name == shell.Name { // these are read again for each run
+			allow = req.operator.shell.Allow
+		}
+		all := slices.Contains(allowed, name) || allow != nil
 		if !named && !all || toolset.IndexTool(t.tools, name) >= 0 || name == shell.Name && req.workspace == "" {
 			continue
 		}

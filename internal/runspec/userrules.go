@@ -46,15 +46,15 @@ func (b *Builder) operatorRules() (operatorRules, error) {
 	if u == nil {
 		return operatorRules{permissions: b.cfg.Permissions, shell: b.cfg.Tools.OperatorRule(shell.Name)}, nil
 	}
-	_, err := os.Stat(u.file)
-	switch isMissing := errors.Is(err, fs.ErrNotExist); {
+	own, err := agentfile.LoadShared(u.file)
+	_, missing := os.Stat(u.file) // after it was read: a file that is gone is read as an empty one
+	switch isMissing := errors.Is(missing, fs.ErrNotExist); {
 	case isMissing && u.had.Load():
 		return operatorRules{}, refuse.Bad("put it back, or restart the node to run without it; see docs/permissions.md#where-rules-come-from",
 			"the settings of the user of this node are gone since it read them, and with them the permission rules: %s", u.file)
 	case !isMissing:
 		u.had.Store(true)
 	}
-	own, err := agentfile.LoadShared(u.file)
 	if err != nil {
 		return operatorRules{}, refuse.Bad(userRulesHint, "the permission rules of the user of this node cannot be read: %s", b.describe(u.file, err))
 	}

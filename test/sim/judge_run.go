@@ -113,7 +113,11 @@ func (j *runJudge) checkFinalResult(before, after *supervisor.State, f activatio
 		return
 	}
 	was, is := before.Result(), after.Result()
-	was.Cancel, is.Cancel = nil, nil
+	if was.Cancel != nil && is.Cancel != nil && is.Cancel.Stopped >= was.Cancel.Stopped {
+		c := *is.Cancel
+		c.Stopped, c.Pending, c.Orphans, c.Text, c.TookMS = was.Cancel.Stopped, was.Cancel.Pending, was.Cancel.Orphans, was.Cancel.Text, was.Cancel.TookMS
+		is.Cancel = &c
+	}
 	if !reflect.DeepEqual(was, is) {
 		j.fail(runsEnd, "the run is over, and %s changes its result: it was %+v and is %+v", f.Kind, was, is)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 )
 
-// A person decides about a call, and no program of an agent. Such a program may have the credential of the user, whose
+// People decide about calls, and programs of agents do not. Such a program may have the credential of the user, whose
 // account it runs in, so the front looks which process holds the connection, and marks what an agent's program
 // publishes on the subjects of decisions. The node refuses marked decisions. A client that sends the mark
 // itself only refuses itself.

@@ -77,7 +77,8 @@ func (cs *Commands) Answer() *cobra.Command {
 // sendAnswer sends an answer, and prints what it has decided.
 func (cs *Commands) sendAnswer(ctx context.Context, s *session.Session, r client.AnswerRequest) error {
 	q, err := request.FindQuestion(ctx, s, r)
-	if err == nil && q != nil {
+	if err == nil && q != nil { // the question that was found is answered, and no other one with its name
+		r.Agent, r.Digest = q.Agent, cmp.Or(r.Digest, q.Digest)
 		err = request.CheckResultText(*q, r)
 	}
 	if err == nil {

@@ -25,7 +25,7 @@ func (cs *Commands) Permissions() *cobra.Command {
 	var r client.PermissionsRequest
 	c := &cobra.Command{
 		Use:   "permissions RUN [set]",
-		Short: "Show and narrow what agents of a run may do; list, test and remove rules",
+		Short: "Show and narrow what agents of a run may do; change rules",
 		Long: `Show the permission rules and modes of a run and of its agents, and what operators have
 taken from them since it began.
 
@@ -59,10 +59,10 @@ name of one of them is meant after "--": troupe permissions -- list`,
 				if err := client.NarrowPermissions(ctx, s.Client, r); err != nil {
 					return err
 				}
-				if err := cs.noteUnofferedRules(ctx, s, r); err != nil {
+				if err := cs.printInForce(ctx, s, run, narrowingLine(r), narrowingFields(r)); err != nil {
 					return err
 				}
-				return cs.printInForce(ctx, s, run, narrowingLine(r), narrowingFields(r))
+				return cs.noteUnofferedRules(ctx, s, r)
 			})
 		},
 	}
@@ -160,7 +160,7 @@ func (cs *Commands) noteUnofferedRules(ctx context.Context, s *session.Session, 
 		if err != nil || slices.ContainsFunc(slices.Collect(maps.Keys(has)), isAbout) {
 			continue
 		}
-		cs.Console.Say(term.CleanLine("note: no agent that the rule " + rule.Text + " binds has " + parsed.Tool() + ": it counts if one is given the tool (troupe context RUN --add-tool)"))
+		cs.Console.Say(term.CleanLine("note: no agent that the rule " + rule.Text + " binds has " + parsed.Tool() + ": it has an effect once one gets the tool (troupe context RUN --add-tool)"))
 	}
 	return nil
 }

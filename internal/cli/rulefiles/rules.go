@@ -76,7 +76,7 @@ for the directory, its troupe.yaml, and the settings of Claude Code. --agent add
 those of an agent's file. The flags of a run add to them (--allowed-tools, ...).
 
 For a run whose id is "list", write: troupe permissions -- list`,
-		Example:     "  troupe permissions list\n  troupe permissions list --agent reviewer -o json | jq -r '.rules[] | select(.list == \"allow\").rule'",
+		Example:     "  troupe permissions list\n  troupe permissions list --agent reviewer -o json",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(*cobra.Command, []string) error {
 			_, p, err := cs.rulesOf(&g, agent)

@@ -53,7 +53,7 @@ The exit code is 0 for every decision, and 2 if the rules or the arguments canno
 For a run whose id is "test", write: troupe permissions -- test`,
 		Example: `  troupe permissions test Bash 'git push origin main'
   troupe permissions test --agent reviewer write_file docs/a.md
-  troupe permissions test mcp__github__get_issue '{"number": 7}' -o json | jq -r .decision`,
+  troupe permissions test mcp__github__get_issue '{"number": 7}' -o json`,
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
 			o, p, err := cs.rulesOf(&g, agent)
