@@ -69,7 +69,7 @@ var pure = map[string][]string{
 	"agent/event":                {"agent/spec", "budget", "model"},
 	"agent/history":              {"agent/spec", "budget", "internal/clip", "model"},
 	"agent":                      {"agent/event", "agent/history", "agent/spec", "budget", "internal/clip", "internal/permission", "internal/permission/person", "internal/schema", "model"},
-	"supervisor":                 {"agent", "agent/event", "agent/spec", "budget", "internal/permission", "model"},
+	"supervisor":                 {"agent", "agent/event", "agent/spec", "budget", "internal/clip", "internal/permission", "model"},
 	"internal/activation":        {"agent", "agent/event", "agent/spec", "mailbox", "model", "supervisor"},
 	"internal/verify":            {"mailbox", "internal/permission/person"}, // it judges the others, so it shares nothing with them but who is a person
 	"internal/top":               {"agent/event", "agent/spec", "budget", "client", "internal/term", "model"},
@@ -113,7 +113,7 @@ func TestPure(t *testing.T) {
 // a lower layer, without exceptions for its own folder. The longest prefix counts.
 var layers = [][]string{
 	{"internal/safefile", "internal/ui"},
-	{"model", "mailbox", "internal/clip", "internal/dispatcher", "internal/failpoint", "internal/multimatch", "internal/process", "internal/prompt",
+	{"model", "mailbox", "internal/clip", "internal/dispatcher", "internal/failpoint", "internal/jsonlog", "internal/multimatch", "internal/process", "internal/prompt",
 		"internal/bus/statedir", "internal/suggest", "internal/throttle", "internal/workdir", "internal/permission/rule"},
 	{"budget", "internal/a2aclient", "internal/node/killable", "mailbox/memory", "mailbox/boxtest", "model/script", "internal/sandbox", "internal/modelhttp", "internal/orchestrator",
 		"internal/redact", "internal/schema", "internal/bus/names"},
