@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/troupe-run/troupe/agent"
@@ -161,6 +162,9 @@ func (c *commander) appendToViewed(ctx context.Context, l runView, request strin
 }
 
 func (c *commander) steerAgent(ctx context.Context, r client.SteerRequest) (any, error) {
+	if strings.TrimSpace(r.Text) == "" {
+		return nil, &client.Error{Code: client.CodeBad, Text: "the message is empty", Hint: "write what the agent shall read"}
+	}
 	l, err := c.lookAtRun(ctx, r.RunID, r.Request)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func (cs *Commands) Answer() *cobra.Command {
 		Example: "  troupe questions\n  troupe answer 01k9z3 2-0.1 approve\n  troupe answer 01k9z3 2-0.1 approve --always run\n" +
 			"  troupe answer 01k9z3 2-0.1 deny \"use the staging server\"\n  troupe answer 01k9z3 2-0.1 \"use the second one\"",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			if err := request.RefuseAgents(cs.Console.Getenv); err != nil {
 				return err
 			}
@@ -56,10 +56,10 @@ func (cs *Commands) Answer() *cobra.Command {
 					}
 					r.Text = strings.TrimSpace(args[3])
 				}
-				if always != "" {
-					r.Always = always
+				if err := checkAnswerFlags(c, r, always, by); err != nil {
+					return err
 				}
-				r.Digest = digest
+				r.Always, r.Digest = cmp.Or(always, r.Always), digest
 				r.By = cmp.Or(cs.Sessions.Conn.As, by, r.By) // a node records the verified name of an owner
 				return cs.sendAnswer(ctx, s, r)
 			})
@@ -72,6 +72,17 @@ func (cs *Commands) Answer() *cobra.Command {
 		"SHA-256 of the call, from troupe questions -o json; the answer is refused if the call has changed")
 	c.Flags().StringVar(&by, "by", "", "name with which the answer is recorded (default: the name of your account; with --as that name)")
 	return c
+}
+
+// checkAnswerFlags refuses flags that do not fit the answer.
+func checkAnswerFlags(c *cobra.Command, r client.AnswerRequest, always, by string) error {
+	switch {
+	case always != "" && r.Decision != spec.Approve:
+		return exit.UsageError("write approve, or leave --always out", "--always goes with approve, and the answer is %s", r.Decision)
+	case c.Flags().Changed("by") && strings.TrimSpace(by) == "":
+		return exit.UsageError("write --by NAME, or leave it out: then the name of your account counts", "--by is empty")
+	}
+	return nil
 }
 
 // sendAnswer sends an answer, and prints what it has decided.

@@ -127,10 +127,12 @@ func CheckResultText(q client.Question, r client.AnswerRequest) error {
 		would = "this text would be the outcome of the call"
 	}
 	text := strings.Trim(strings.ToLower(strings.TrimSpace(r.Text)), ".!")
+	word, _, _ := strings.Cut(text, " ")
+	short := strings.Count(text, " ") < 3 // "approve it, please" is no result of a call
 	switch {
-	case slices.Contains(consents, text):
+	case slices.Contains(consents, text), short && slices.Contains([]string{"approve", "approved", "yes"}, word):
 		return exit.UsageError("write approve, or a text of more words", "%.40q is a text: %s", r.Text, would)
-	case slices.Contains(refusals, text):
+	case slices.Contains(refusals, text), text == "no", short && slices.Contains([]string{"deny", "denied"}, word):
 		return exit.UsageError("write deny, or a text of more words", "%.40q is a text: %s", r.Text, would)
 	case !strings.ContainsFunc(text, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) }):
 		return exit.UsageError("write approve, deny, skip, or a text of words", "%.40q is a text: %s", r.Text, would)

@@ -45,6 +45,7 @@ func (cs *Commands) test() *cobra.Command {
 		Short: "Say what the permission rules decide about a call, and which rule decides",
 		Long: `Say what the permission rules of a new run in a directory decide about a call: allow,
 ask or deny, which rule decides, and which rules are about the tool. Nothing is called.
+A tool may still refuse a call that rules allow, such as a path outside of the directory.
 
 ARGUMENTS is a JSON object with the arguments of the call, or the text that rules of
 the tool are about: a command, a path, a URL, an agent, a skill.
