@@ -34,7 +34,7 @@ func TestAttackSessionHasNoNameOfAnotherAgent(t *testing.T) {
 	}
 	h.hearAgents(beatOf(heartbeat{Session: "reviewer", Node: "a"}))
 	for tick := time.NewTicker(time.Millisecond); ; <-tick.C { // the conversation that was there ends
-		if _, ok := h.ownSession("reviewer"); !ok {
+		if _, ok := h.sessions.find("reviewer"); !ok {
 			tick.Stop()
 			break
 		}
@@ -71,7 +71,7 @@ func TestHostDiscoversAgentsOfOtherNodes(t *testing.T) {
 	})
 	for tick := time.NewTicker(time.Millisecond); ; <-tick.C {
 		b.sessions.mu.Lock()
-		found := b.isOtherAgent("helper")
+		found := b.sessions.isOtherAgent("helper")
 		b.sessions.mu.Unlock()
 		if found {
 			tick.Stop()
@@ -147,7 +147,7 @@ func TestAttackManyHeartbeats(t *testing.T) {
 		h.sessions.other[name] = o
 	}
 	hear("late")
-	if list := h.otherSessions(); len(list) != 1 || list[0].Session != "late" {
+	if list := h.sessions.others(); len(list) != 1 || list[0].Session != "late" {
 		t.Errorf("%d sessions", len(list))
 	}
 }

@@ -100,7 +100,7 @@ func (h *Host) isElsewhere(data []byte) bool {
 	if decodeObject(data, &r) != nil || names.CheckToken(r.SessionID) != nil {
 		return false // every node may say that it is malformed
 	}
-	_, own := h.ownSession(r.SessionID)
+	_, own := h.sessions.find(r.SessionID)
 	return !own
 }
 
@@ -187,7 +187,7 @@ func (h *Host) stop(ctx context.Context, caller string, data []byte) (any, error
 	if names.CheckToken(r.SessionID) != nil {
 		return nil, badEnvelope(`send {"session_id": "…"}`, "session_id is %.80q", r.SessionID)
 	}
-	s, ok := h.ownSession(r.SessionID)
+	s, ok := h.sessions.find(r.SessionID)
 	if !ok {
 		return nil, h.denySession(ctx, r.SessionID)
 	}

@@ -46,9 +46,9 @@ func (h *Host) exportConversations() error {
 			}
 		}
 	}
-	h.forgetRuns(running)
+	h.sessions.forgetRuns(running)
 	var unread []error
-	for _, s := range h.ownSessions() {
+	for _, s := range h.sessions.list() {
 		r, works := running[s.name]
 		follows := works && r.RunID == s.workingRun()
 		if works && !follows && !s.spawned {
@@ -68,7 +68,9 @@ func (h *Host) exportConversations() error {
 		}
 		delete(running, s.name)
 	}
-	maps.DeleteFunc(running, func(id string, r client.RunInfo) bool { return h.isSpawnedElsewhere(id) || h.isOfSession(r) })
+	maps.DeleteFunc(running, func(id string, r client.RunInfo) bool {
+		return h.sessions.isSpawnedElsewhere(id) || h.sessions.isOfSession(r)
+	})
 	for _, id := range slices.Sorted(maps.Keys(running)) {
 		h.exportConversation(ctx, id, running[id])
 	}
@@ -81,36 +83,36 @@ func (h *Host) mayFollow(ctx context.Context, r client.RunInfo) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("agentprotocol: run %s of a conversation: %w", r.RunID, err)
 	}
-	return !h.noteOfSession(info), nil
+	return !h.sessions.noteOfSession(info), nil
 }
 
 // noteOfSession reports whether a spawned session began a run. The conversation of such a run is not exported: its
 // prompts would lack the fields of the spawn.
-func (h *Host) noteOfSession(r client.RunInfo) bool {
+func (set *sessionSet) noteOfSession(r client.RunInfo) bool {
 	if d := r.Description; d == nil || !isSessionCaller(d.Caller) {
 		return false
 	}
-	h.sessions.mu.Lock()
-	defer h.sessions.mu.Unlock()
-	if h.sessions.ofSessions == nil {
-		h.sessions.ofSessions = map[string]string{}
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	if set.ofSessions == nil {
+		set.ofSessions = map[string]string{}
 	}
-	h.sessions.ofSessions[r.Conversation] = r.RunID
+	set.ofSessions[r.Conversation] = r.RunID
 	return true
 }
 
 // isOfSession reports whether it is known that a spawned session began a run.
-func (h *Host) isOfSession(r client.RunInfo) bool {
-	h.sessions.mu.Lock()
-	defer h.sessions.mu.Unlock()
-	return h.sessions.ofSessions[r.Conversation] == r.RunID
+func (set *sessionSet) isOfSession(r client.RunInfo) bool {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	return set.ofSessions[r.Conversation] == r.RunID
 }
 
 // forgetRuns forgets the runs of spawned sessions that no longer work.
-func (h *Host) forgetRuns(running map[string]client.RunInfo) {
-	h.sessions.mu.Lock()
-	defer h.sessions.mu.Unlock()
-	maps.DeleteFunc(h.sessions.ofSessions, func(id, run string) bool { return running[id].RunID != run })
+func (set *sessionSet) forgetRuns(running map[string]client.RunInfo) {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	maps.DeleteFunc(set.ofSessions, func(id, run string) bool { return running[id].RunID != run })
 }
 
 // exportConversation makes a session of a conversation, unless a spawned session began the run that works. Its prompts continue it with the agent and the directory of the
@@ -123,7 +125,7 @@ func (h *Host) exportConversation(ctx context.Context, id string, running client
 	if err == nil {
 		info, err = h.cfg.Client.Describe(ctx, running.RunID)
 	}
-	if err == nil && h.noteOfSession(info) {
+	if err == nil && h.sessions.noteOfSession(info) {
 		return
 	}
 	if err == nil {

@@ -103,10 +103,10 @@ func lastID(list []sessionInfo) string {
 
 // allSessions are the sessions of all nodes with this owner, by id.
 func (h *Host) allSessions() (list []sessionInfo, err error) {
-	for _, s := range h.ownSessions() {
+	for _, s := range h.sessions.list() {
 		list = append(list, s.describe())
 	}
-	for _, b := range h.otherSessions() {
+	for _, b := range h.sessions.others() {
 		i := sessionInfo{SessionID: b.Session, InstanceID: b.InstanceID, Node: b.Node, Active: b.State != stateIdle, Queued: max(0, b.Prompts-1), RunID: b.RunID}
 		for verb, subject := range map[string]*string{names.AgentPrompt: &i.Subject, names.AgentStatus: &i.StatusSubject, names.AgentHeartbeat: &i.HeartbeatSubject} {
 			if *subject, err = h.cfg.Names.AgentSubject(verb, h.cfg.Owner, b.Session); err != nil {

@@ -36,14 +36,14 @@ func (o otherSession) excludes(spawned bool) bool {
 	return o.beat.Spawned && !o.isOffline()
 }
 
-// otherSessions returns the sessions of which other nodes have sent heartbeats lately, by name.
-func (h *Host) otherSessions() (list []heartbeat) {
-	h.sessions.mu.Lock()
-	defer h.sessions.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(h.sessions.other)) {
-		if o := h.sessions.other[name]; o.isOffline() {
-			delete(h.sessions.other, name)
-		} else if h.sessions.own[name] == nil && !o.stopping {
+// others returns the sessions of which other nodes have sent heartbeats lately, by name.
+func (set *sessionSet) others() (list []heartbeat) {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(set.other)) {
+		if o := set.other[name]; o.isOffline() {
+			delete(set.other, name)
+		} else if set.own[name] == nil && !o.stopping {
 			list = append(list, o.beat)
 		}
 	}
@@ -51,10 +51,10 @@ func (h *Host) otherSessions() (list []heartbeat) {
 }
 
 // isSpawnedElsewhere reports whether another node has a session that was spawned.
-func (h *Host) isSpawnedElsewhere(name string) bool {
-	h.sessions.mu.Lock()
-	defer h.sessions.mu.Unlock()
-	other, heard := h.sessions.other[name]
+func (set *sessionSet) isSpawnedElsewhere(name string) bool {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	other, heard := set.other[name]
 	return heard && other.excludes(false)
 }
 
@@ -100,8 +100,8 @@ func (h *Host) noteAgent(b heartbeat) {
 }
 
 // isOtherAgent reports whether an agent of another node has the name. The caller holds sessions.mu.
-func (h *Host) isOtherAgent(name string) bool {
-	a, heard := h.sessions.agents[name]
+func (set *sessionSet) isOtherAgent(name string) bool {
+	a, heard := set.agents[name]
 	return heard && !a.isOffline()
 }
 

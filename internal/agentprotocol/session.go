@@ -92,7 +92,7 @@ func (h *Host) register(s *session, description string) error {
 	case err != nil:
 	case set.closed:
 		err = errNodeClosing
-	case h.isOtherAgent(s.name):
+	case h.sessions.isOtherAgent(s.name):
 		err = errAgentName
 	case heard && other.excludes(s.spawned):
 		err = errSessionExists
@@ -120,7 +120,7 @@ func (h *Host) checkSession(name string, spawned bool) error {
 	switch {
 	case set.closed:
 		return errNodeClosing
-	case h.isAgentName(name), h.isOtherAgent(name):
+	case h.isAgentName(name), h.sessions.isOtherAgent(name):
 		return errAgentName
 	case own, heard && other.excludes(spawned):
 		return errSessionExists
@@ -134,20 +134,20 @@ func (h *Host) isAgentName(name string) bool {
 	return name == controllerName || slices.ContainsFunc(h.agents, func(e *exportedAgent) bool { return e.name == name })
 }
 
-// ownSession returns a session of this node.
-func (h *Host) ownSession(name string) (s *session, ok bool) {
-	h.sessions.mu.Lock()
-	defer h.sessions.mu.Unlock()
-	s = h.sessions.own[name]
+// find returns a session of this node.
+func (set *sessionSet) find(name string) (s *session, ok bool) {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	s = set.own[name]
 	return s, s != nil
 }
 
-// ownSessions returns the sessions of this node by name.
-func (h *Host) ownSessions() (list []*session) {
-	h.sessions.mu.Lock()
-	defer h.sessions.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(h.sessions.own)) {
-		if s := h.sessions.own[name]; s != nil {
+// list returns the sessions of this node by name.
+func (set *sessionSet) list() (list []*session) {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(set.own)) {
+		if s := set.own[name]; s != nil {
 			list = append(list, s)
 		}
 	}
@@ -199,7 +199,7 @@ func (h *Host) lasting() []*exportedAgent {
 // exported returns all agents at work for callers.
 func (h *Host) exported() []*exportedAgent {
 	all := h.lasting()
-	for _, s := range h.ownSessions() {
+	for _, s := range h.sessions.list() {
 		all = append(all, s.exportedAgent)
 	}
 	return all

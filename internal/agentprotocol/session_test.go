@@ -86,7 +86,7 @@ func TestStopThatFailsCanBeRepeated(t *testing.T) {
 	if (errs[0] == nil) == (errs[1] == nil) || requests.Load() != 2 {
 		t.Errorf("%v after %d requests", errs, requests.Load())
 	}
-	if _, ok := h.ownSession("plans"); ok {
+	if _, ok := h.sessions.find("plans"); ok {
 		t.Error("a stopped session is there")
 	}
 	spawnSession(t, h, "plans")
@@ -94,7 +94,7 @@ func TestStopThatFailsCanBeRepeated(t *testing.T) {
 	if err := stop(); err == nil {
 		t.Error("a stop that canceled nothing reports success")
 	}
-	if s, ok := h.ownSession("plans"); !ok || s.isStopped() {
+	if s, ok := h.sessions.find("plans"); !ok || s.isStopped() {
 		t.Fatal("a session whose stop failed is gone")
 	}
 	if err := stop(); err != nil {
@@ -119,12 +119,12 @@ func TestASpawnedSessionHasOneInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	beat("c", "plans", false) // as a conversation moves to another node
-	if _, ok := h.ownSession("plans"); !ok {
+	if _, ok := h.sessions.find("plans"); !ok {
 		t.Fatal("two nodes may work on runs of a conversation")
 	}
 	beat("a", "plans", true)
 	for tick := time.NewTicker(time.Millisecond); ; <-tick.C {
-		if _, ok := h.ownSession("plans"); !ok {
+		if _, ok := h.sessions.find("plans"); !ok {
 			tick.Stop()
 			break
 		}

@@ -21,7 +21,7 @@ func isPagePath(path string) bool {
 }
 
 // servePage serves the page.
-func (s *Server) servePage(w http.ResponseWriter, _ *http.Request) {
+func servePage(w http.ResponseWriter, _ *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", pagePolicy)
 	h.Set("Referrer-Policy", "no-referrer")
@@ -32,7 +32,7 @@ func (s *Server) servePage(w http.ResponseWriter, _ *http.Request) {
 }
 
 // serveAsset serves a file of the page.
-func (s *Server) serveAsset(w http.ResponseWriter, r *http.Request) {
+func serveAsset(w http.ResponseWriter, r *http.Request) {
 	kind, data := ui.Asset(r.PathValue("name"))
 	if data == nil {
 		refuse(w, http.StatusNotFound, "the page has no file "+quoteShort(r.PathValue("name")), "")

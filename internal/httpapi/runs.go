@@ -264,7 +264,7 @@ func (s *Server) listAgents(w http.ResponseWriter, _ *http.Request) {
 }
 
 // answerHealth is GET /healthz: the process answers.
-func (s *Server) answerHealth(w http.ResponseWriter, _ *http.Request) {
+func answerHealth(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, Health{Status: "ok"})
 }
 

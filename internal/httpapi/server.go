@@ -212,8 +212,8 @@ func newMux(s *Server) http.Handler {
 	for _, r := range s.routes() {
 		mux.Handle(r.method+" "+r.path, r.handler)
 	}
-	mux.HandleFunc("GET /{$}", s.servePage)
-	mux.HandleFunc("GET "+pathAssets+"{name}", s.serveAsset)
+	mux.HandleFunc("GET /{$}", servePage)
+	mux.HandleFunc("GET "+pathAssets+"{name}", serveAsset)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { refuseUnknownPath(mux, w, r) })
 	return refuseNeedlessBody(mux)
 }
@@ -227,7 +227,7 @@ type route struct {
 func (s *Server) routes() []route {
 	run := "/api/v1/runs/{id}"
 	list := []route{
-		{"GET", pathHealth, s.answerHealth},
+		{"GET", pathHealth, answerHealth},
 		{"GET", pathReady, s.answerReady},
 		{"GET", "/api/v1/runs", s.listRuns},
 		{"POST", "/api/v1/runs", s.startRun},

@@ -85,7 +85,7 @@ func (b *Builder) runPermissions(req acceptedRequest) (spec.Permissions, error) 
 		return p, err
 	}
 	p.Allow, p.Deny = slices.Concat(p.Allow, allowed), slices.Concat(p.Deny, denied)
-	project, err := b.projectRules(req.workspace)
+	project, err := b.cfg.UserRules.ofDirectory(req.workspace, b.cfg.Trust)
 	if err != nil {
 		return p, err
 	}

@@ -63,7 +63,7 @@ func (b *Builder) acceptRequest(r client.RunRequest) (acceptedRequest, error) {
 	if err := b.checkScripts(r); err != nil {
 		return req, err
 	}
-	if req.operator, err = b.operatorRules(); err != nil {
+	if req.operator, err = readOperatorRules(&b.cfg); err != nil {
 		return req, err
 	}
 	req.settings = settingsOf(req.workspace)

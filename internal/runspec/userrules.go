@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/internal/toolset/shell"
+	"github.com/troupe-run/troupe/internal/trust"
 )
 
 // UserRules reads the permission rules of the user who runs the node, for each new run anew: those of the user's
@@ -39,12 +40,12 @@ type operatorRules struct {
 
 const userRulesHint = "fix that file on the machine of the node: `troupe config validate` there shows all errors; see docs/permissions.md#where-rules-come-from"
 
-// operatorRules returns the operator's rules as they are now. A run is refused while they cannot be read: without them,
+// readOperatorRules returns the operator's rules as they are now. A run is refused while they cannot be read: without them,
 // its agents could do what the rules prevent.
-func (b *Builder) operatorRules() (operatorRules, error) {
-	u := b.cfg.UserRules
+func readOperatorRules(cfg *Config) (operatorRules, error) {
+	u := cfg.UserRules
 	if u == nil {
-		return operatorRules{permissions: b.cfg.Permissions, shell: b.cfg.Tools.OperatorRule(shell.Name)}, nil
+		return operatorRules{permissions: cfg.Permissions, shell: cfg.Tools.OperatorRule(shell.Name)}, nil
 	}
 	own, err := agentfile.LoadShared(u.file)
 	_, missing := os.Stat(u.file) // after it was read: a file that is gone is read as an empty one
@@ -56,7 +57,7 @@ func (b *Builder) operatorRules() (operatorRules, error) {
 		u.had.Store(true)
 	}
 	if err != nil {
-		return operatorRules{}, refuse.Bad(userRulesHint, "the permission rules of the user of this node cannot be read: %s", b.describe(u.file, err))
+		return operatorRules{}, refuse.Bad(userRulesHint, "the permission rules of the user of this node cannot be read: %s", u.describe(err, cfg.Trust))
 	}
 	rules := operatorRules{permissions: own.Permissions, place: u.file + ": "}
 	if i := slices.IndexFunc(own.Tools, func(r agentfile.ToolRule) bool { return r.Name == shell.Name }); i >= 0 {
@@ -65,23 +66,23 @@ func (b *Builder) operatorRules() (operatorRules, error) {
 	return rules, nil
 }
 
-// projectRules returns the user's rules for the directory of a run.
-func (b *Builder) projectRules(dir string) (p spec.Permissions, err error) {
-	if b.cfg.UserRules == nil || dir == "" {
+// ofDirectory returns the user's rules for the directory of a run.
+func (u *UserRules) ofDirectory(dir string, t trust.Policy) (p spec.Permissions, err error) {
+	if u == nil || dir == "" {
 		return p, nil
 	}
-	if p, err = agentfile.LoadProject(filepath.Dir(b.cfg.UserRules.file), dir); err != nil {
-		return p, refuse.Bad(userRulesHint, "the rules of the user of this node for the directory cannot be read: %s", b.describe(b.cfg.UserRules.file, err))
+	if p, err = agentfile.LoadProject(filepath.Dir(u.file), dir); err != nil {
+		return p, refuse.Bad(userRulesHint, "the rules of the user of this node for the directory cannot be read: %s", u.describe(err, t))
 	}
 	return p, nil
 }
 
 // describe describes the errors of the user's files to any client: each with a place, and without content.
-func (b *Builder) describe(file string, err error) string {
+func (u *UserRules) describe(err error, t trust.Policy) string {
 	if _, hasPlace := errors.AsType[*agentfile.Problem](err); !hasPlace {
-		err = &agentfile.Problem{Path: file, Err: err}
+		err = &agentfile.Problem{Path: u.file, Err: err}
 	}
-	return b.cfg.Trust.DescribeErrors(err)
+	return t.DescribeErrors(err)
 }
 
 // digest identifies the content of the settings file; "": there is no such file. ok: it could be read.

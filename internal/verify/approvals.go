@@ -37,13 +37,13 @@ func (l *log) readDecision(item mailbox.Item) {
 }
 
 // isApproved reports whether between two entries as many people approved a call as a question about it needs.
-func (v *verifier) isApproved(l *log, call string, after, before uint64) bool {
+func (c *account) isApproved(l *log, call string, after, before uint64) bool {
 	approvers := map[string][]string{} // by query
 	for _, d := range l.decided {
 		if d.entry <= after || d.entry >= before {
 			continue
 		}
-		for _, q := range v.account(l.at).questions {
+		for _, q := range c.questions {
 			if q.body.Call != call || q.cause >= d.entry || !d.approves(q) {
 				continue
 			}
@@ -80,7 +80,7 @@ func (v *verifier) checkBegun(l *log, a *attempt, tool string) {
 	if before == nil || before.started == 0 || before.unbegun || a.started < before.started {
 		return
 	}
-	if !v.isApproved(l, a.call, before.started, a.started) {
+	if !v.account(l.at).isApproved(l, a.call, before.started, a.started) {
 		l.addFinding(Approved, a.started,
 			"attempt %d of call %s of %s begins, attempt %d began in entry %d, and between them too few people "+
 				"approved that it begins again",
@@ -102,7 +102,7 @@ func (v *verifier) checkAsked(l *log, a *attempt) {
 			}
 		}
 	}
-	if newest == nil || v.isApproved(l, a.call, newest.cause, a.started) {
+	if newest == nil || v.account(l.at).isApproved(l, a.call, newest.cause, a.started) {
 		return
 	}
 	l.addFinding(Approved, a.started,
@@ -127,7 +127,7 @@ func (v *verifier) checkAddedRules(super *log) {
 		if from == nil || from.n < m.n || v.report.Damaged {
 			continue
 		}
-		if !v.isAlways(from, m.n) {
+		if !v.account(from.at).isAlways(from, m.n) {
 			super.addFinding(Approved, m.entry,
 				"%s adds the rule %.200q, and its entry %d is no approval for the rest of the run", m.from, text, m.n)
 		}
@@ -135,7 +135,7 @@ func (v *verifier) checkAddedRules(super *log) {
 }
 
 // isAlways reports whether an entry is an approval for the rest of the run or, of several people, the last one of them.
-func (v *verifier) isAlways(l *log, entry uint64) bool {
+func (c *account) isAlways(l *log, entry uint64) bool {
 	i := slices.IndexFunc(l.decided, func(d decision) bool { return d.entry == entry && d.isForRun() })
 	if i < 0 {
 		return false
@@ -143,7 +143,7 @@ func (v *verifier) isAlways(l *log, entry uint64) bool {
 	asked := func(q question) bool {
 		return q.cause < entry && l.decided[i].approves(q) && l.approvalsNeeded(q) > 1
 	}
-	if !slices.ContainsFunc(v.account(l.at).questions, asked) {
+	if !slices.ContainsFunc(c.questions, asked) {
 		return true
 	}
 	return slices.ContainsFunc(l.decided[:i], func(d decision) bool { return d.isForRun() && d.body.Query == l.decided[i].body.Query })

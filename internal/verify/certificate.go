@@ -31,7 +31,7 @@ func (v *verifier) certify(super *log) {
 		c.add("no shell of root got through its log, and root was given up")
 	}
 	if c.Reason == "" {
-		for _, q := range v.openQuestions(super) {
+		for _, q := range super.openQuestions() {
 			c.Waits, c.Rule = q.body.Reason, "a person decides"
 			call := ""
 			if q.body.Call != "" {
@@ -268,7 +268,7 @@ func (v *verifier) checkClaim(super *log, claim Claim) {
 	case claim.Reason != "" && reason != "" && reason != claim.Reason: // "": the supervisor has ended the root itself
 		super.addFinding(Ended, super.n, "its node says that the run has stopped as %s, and the logs show %q", claim.Reason,
 			reason)
-	case claim.State == "parked" && len(v.openQuestions(super)) == 0:
+	case claim.State == "parked" && len(super.openQuestions()) == 0:
 		super.addFinding(Ended, super.n,
 			"its node says that the run waits for a person, and no question is open: the entries that asked it are missing, "+
 				"or others follow")
@@ -302,8 +302,8 @@ func (l *log) endsOf(agent string) (ends []message) {
 }
 
 // openQuestions returns the questions that no agent has withdrawn, in the order in which they were asked.
-func (v *verifier) openQuestions(super *log) (open []question) {
-	for _, m := range super.inbox {
+func (l *log) openQuestions() (open []question) {
+	for _, m := range l.inbox {
 		switch m.kind {
 		case "park":
 			var b parkBody

@@ -118,7 +118,7 @@ func (v *verifier) deniedBeginning(l *log, a *attempt, reply *answer, d denial) 
 	late := reply != nil && reply.entry > d.entry
 	switch {
 	case a.started > d.entry &&
-		(a.returned > 0 || late || v.isOutcomeAsked(l, a) || l.attempts[attemptKey(a.call, a.no+1)] != nil):
+		(a.returned > 0 || late || v.account(l.at).isOutcomeAsked(a) || l.attempts[attemptKey(a.call, a.no+1)] != nil):
 		return a.started
 	case a.started == 0 && a.returned > 0 && !a.killed && late: // a reading call has no entry that says that it begins
 		return a.returned
@@ -127,8 +127,8 @@ func (v *verifier) deniedBeginning(l *log, a *attempt, reply *answer, d denial) 
 }
 
 // isOutcomeAsked reports whether a person was asked about the unknown outcome of an attempt.
-func (v *verifier) isOutcomeAsked(l *log, a *attempt) bool {
-	return slices.ContainsFunc(v.account(l.at).questions, func(q question) bool {
+func (c *account) isOutcomeAsked(a *attempt) bool {
+	return slices.ContainsFunc(c.questions, func(q question) bool {
 		return q.body.Reason == "resume_unsafe" && q.body.Query == attemptKey(a.call, a.no) && q.cause > a.started
 	})
 }

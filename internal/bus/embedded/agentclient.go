@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
 // People decide about calls, and programs of agents do not. Such a program may have the credential of the user, whose
@@ -26,7 +27,7 @@ func (f *proxyListener) isDecision(line []byte) bool {
 	if !isPublish(line) {
 		return false
 	}
-	verb, _, _ := strings.Cut(f.names.ParseVerb(string(bytes.Fields(line)[1])), ".")
+	verb, _, _ := strings.Cut(names.ParseVerb(f.names, string(bytes.Fields(line)[1])), ".")
 	return slices.Contains(decisionVerbs, verb)
 }
 

@@ -120,7 +120,7 @@ func (n Names) ParseOwner(subject string) string {
 }
 
 // ParseVerb returns what the subject of a command names after its owner: VERB, or VERB.host-MACHINE; "": it is no command.
-func (n Names) ParseVerb(subject string) string {
+func ParseVerb(n Names, subject string) string {
 	rest, ok := strings.CutPrefix(subject, n.CommandPrefix()+".")
 	if !ok {
 		return ""
