@@ -258,7 +258,7 @@ type refusedAnswer struct {
 
 // refusedByQuestion are answers that do not fit the question.
 var refusedByQuestion = []refusedAnswer{
-	{"replayed", `404 no open query "1-0.0"`, true, func(s *refusalStage, nc *nats.Conn) string {
+	{"replayed", `409 "1-0.0" in `, true, func(s *refusalStage, nc *nats.Conn) string {
 		r := approve(s.ask("deployer", "a"))
 		if got := s.send(nc, r); got != "taken" {
 			s.t.Fatal(got)
