@@ -4,8 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -41,6 +44,61 @@ func TestAnAmbiguousAnswerIsRefused(t *testing.T) {
 		}
 		if !ok || err != nil || q.Agent != c.want {
 			t.Errorf("%s: %+v, %v, %v", name, q, ok, err)
+		}
+	}
+}
+
+// Of two agents that asked under the same query, a request that is sent again finds its own answer, and any other one the
+// answer about the call that it names.
+func TestARequestFindsItsPastAnswer(t *testing.T) {
+	t.Parallel()
+	post := memory.New(memory.Config{})
+	logged := func(id spec.ID, request, digest string) client.AnswerRequest {
+		r := client.AnswerRequest{RunID: "r", Query: "1-0.0", Request: request, Digest: digest, Decision: spec.Approve, By: "ann"}
+		f := agent.Answered{Query: r.Query, Decision: r.Decision, Digest: digest, By: r.By}
+		body, err := mailbox.Marshal(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: answerID(r), Kind: f.Kind(), Body: body}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		post.Append(t.Context(), mailbox.At("r", string(id)), data, func(_ uint64, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		return r
+	}
+	logged("root-1-0", "first", "a")
+	second := logged("root-1-1", "second", "b")
+	for name, c := range map[string]struct {
+		change   func(*client.AnswerRequest)
+		of       spec.ID
+		sameCall bool
+		want     string // the digest of the answer that is found; "": none
+		isOf     bool
+	}{
+		"sent again":                     {want: "b", isOf: true},
+		"sent again, to the first agent": {of: "root-1-0", want: "a"},
+		"another request":                {change: func(r *client.AnswerRequest) { r.Request, r.Digest = "third", "" }, want: "a"},
+		"another request about the call": {change: func(r *client.AnswerRequest) { r.Request = "third" }, want: "b"},
+		"a call of neither":              {change: func(r *client.AnswerRequest) { r.Request, r.Digest = "third", "c" }, want: "a"},
+		"a call of neither, of no other": {change: func(r *client.AnswerRequest) { r.Request, r.Digest = "third", "c" }, sameCall: true},
+		"another decision":               {change: func(r *client.AnswerRequest) { r.Decision = spec.Deny }, want: "b"},
+		"another query":                  {change: func(r *client.AnswerRequest) { r.Query = "2-0.0" }},
+	} {
+		r := second
+		if c.change != nil {
+			c.change(&r)
+		}
+		got, err := findPastAnswer(t.Context(), post, r, c.of, c.sameCall)
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.want == "" && got != nil, c.want != "" && (got == nil || got.fact.Digest != c.want || got.isOf(r) != c.isOf):
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
