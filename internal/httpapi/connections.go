@@ -12,8 +12,8 @@ import (
 )
 
 // limitedListener accepts so many connections at once, and among them so many unproven ones: those on which no request
-// with a token has arrived. A newer one takes the place of the oldest of these, so nobody without a token can keep
-// others out.
+// with a token has arrived. It closes the oldest of these for a newer one, so that a silent or slow client keeps nobody
+// out. A flood does: of a client whose first request has not arrived before unprovenMax newer connections.
 type limitedListener struct {
 	net.Listener
 	slots       chan struct{} // one for each connection
@@ -25,9 +25,9 @@ type limitedListener struct {
 	unproven *list.List // of *limitedConn, the oldest first
 }
 
-func newLimitedListener(l net.Listener, most limits) *limitedListener {
+func newLimitedListener(l net.Listener, at limits) *limitedListener {
 	closed := make(chan struct{})
-	return &limitedListener{Listener: l, slots: make(chan struct{}, most.connections), unprovenMax: most.unproven, closed: closed,
+	return &limitedListener{Listener: l, slots: make(chan struct{}, at.connections), unprovenMax: at.unproven, closed: closed,
 		closeOnce: sync.OnceFunc(func() { close(closed) }), unproven: list.New()}
 }
 
@@ -110,7 +110,16 @@ type limitedConn struct {
 	closed  bool
 }
 
-// Close closes the connection and gives its slots back.
+// CloseWrite ends what the server sends. net/http does so before it closes a connection whose request has not arrived
+// whole: a client that is still sending then reads why.
+func (c *limitedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Close closes the connection and releases its slots.
 func (c *limitedConn) Close() error {
 	err := c.Conn.Close()
 	c.listener.remove(c)
@@ -120,20 +129,20 @@ func (c *limitedConn) Close() error {
 		c.closed = true
 		<-c.listener.slots
 	}
-	c.giveBack()
+	c.releaseShare()
 	return err
 }
 
-// giveBack gives the slot of a share back. The caller holds the lock.
-func (c *limitedConn) giveBack() {
+// releaseShare releases the slot of a share. The caller holds the lock.
+func (c *limitedConn) releaseShare() {
 	if c.release != nil {
 		c.release()
 		c.release = nil
 	}
 }
 
-// moveTo gives the connection a slot of a share; false: the share has none left.
-func (c *limitedConn) moveTo(share slotShare) bool {
+// claimShare claims a slot of a share for the connection; false: the share has none left.
+func (c *limitedConn) claimShare(share slotShare) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed || c.release != nil && c.share == share {
@@ -143,7 +152,7 @@ func (c *limitedConn) moveTo(share slotShare) bool {
 	if !ok {
 		return false
 	}
-	c.giveBack()
+	c.releaseShare()
 	c.share, c.release = share, release
 	return true
 }
@@ -160,14 +169,14 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 func countConnection(s *Server, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(connectionKey{}).(*limitedConn); ok {
-			if s.connections.own != nil && !c.moveTo(s.connections) {
+			if s.connections.own != nil && !c.claimShare(s.connections) {
 				refuseErrorEarly(w, r, &client.Error{Code: client.CodeLimit, Text: "there are as many connections with this token as the server serves at once",
 					Hint: "close idle connections and streams", Retry: 5 * time.Second})
 				return
 			}
 			c.listener.remove(c)
 		}
-		noteToken(r)
+		markProven(r)
 		next.ServeHTTP(w, r)
 	})
 }

@@ -100,6 +100,39 @@ func (c rawConn) isClosed() bool {
 	}
 }
 
+// net/http ends what it sends before it closes a connection on which a client is still sending.
+func TestConnectionEndsOneDirection(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited := newLimitedListener(l, limits{connections: 1, unproven: 1})
+	t.Cleanup(func() { _ = limited.Close() })
+	client := dialRaw(t, l.Addr().String())
+	served, err := limited.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = served.Close() })
+	half, ok := served.(interface{ CloseWrite() error })
+	if !ok {
+		t.Fatal("the connection hides that it can end one direction")
+	}
+	if err := half.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.replies.ReadByte(); !errors.Is(err, io.EOF) {
+		t.Errorf("the client reads %v", err)
+	}
+	if _, err := fmt.Fprint(client, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := served.Read(make([]byte, 1)); n != 1 || err != nil {
+		t.Errorf("the server reads %d bytes, %v", n, err)
+	}
+}
+
 const withToken, withoutToken, withOther = "Authorization: Bearer " + testToken, "", "Authorization: Bearer another-token-of-someone"
 
 // A request that is refused leaves no open connection: the client may be silent, or send its body slowly or never.

@@ -94,8 +94,8 @@ func (b *timedBody) keepConnection() {
 	}
 }
 
-// noteToken notes that a request has a token.
-func noteToken(r *http.Request) {
+// markProven marks a request that has a token.
+func markProven(r *http.Request) {
 	if b, ok := r.Body.(*timedBody); ok {
 		b.proven = true
 		b.keepConnection()
