@@ -203,7 +203,8 @@ func SendAnswerTo(ctx context.Context, s *session.Session, r client.AnswerReques
 	return nil
 }
 
-// checkRulesRead refuses to write a rule for a directory if no node would read it, or if its file is broken.
+// checkRulesRead refuses to write a rule for a directory if a node of this machine would begin runs there without it, or if
+// its file is broken. Nodes of other machines have other directories.
 func checkRulesRead(ctx context.Context, s *session.Session, dir string) error {
 	file := config.UserFile()
 	if _, err := agentfile.LoadProject(filepath.Dir(file), dir); err != nil {
@@ -218,7 +219,7 @@ func checkRulesRead(ctx context.Context, s *session.Session, dir string) error {
 	for _, n := range nodes {
 		theirs, isLocal := strings.CutPrefix(n.Settings, host+":")
 		switch {
-		case n.Settings == "":
+		case n.Settings == "" && (n.Host == "" || n.Host == host):
 			return refuse.Bad("use --always run; the operator of the node allows more",
 				"the node %s reads no rules of a user, so a rule for the directory would have no effect", n.Name)
 		case isLocal && theirs != file:
@@ -230,7 +231,7 @@ func checkRulesRead(ctx context.Context, s *session.Session, dir string) error {
 	}
 	if here == 0 {
 		return refuse.Bad("use --always run, or answer on the machine of the node",
-			"no node of this machine acts on the run, and those of other machines do not read your rules here")
+			"no node of this machine is running, and those of other machines do not read your rules here")
 	}
 	return nil
 }
