@@ -215,11 +215,10 @@ func (cs *Commands) changeBudget(ctx context.Context, s *session.Session, r clie
 	}
 	var limit budget.Limit
 	if r.Agent == "" {
-		info, err := s.Describe(ctx, r.RunID)
-		if err != nil {
-			return err
+		// The change has been made, whether the other limits can be read now or not: without them the line names the change.
+		if info, err := s.Describe(ctx, r.RunID); err == nil && info.Description != nil {
+			limit = info.Description.Budget.Limit
 		}
-		limit = info.Description.Budget.Limit
 	}
 	// The log has the change, and the supervisor may not have read it yet: so it counts here.
 	limit.Tokens, limit.Nano, limit.Calls = cmp.Or(r.Limits.Tokens, limit.Tokens), cmp.Or(r.Limits.Nano, limit.Nano), cmp.Or(r.Limits.Calls, limit.Calls)
