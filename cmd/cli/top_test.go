@@ -25,7 +25,8 @@ type terminalScreen struct {
 	terminal *os.File
 	emulator *vt.Emulator
 	mu       sync.Mutex
-	more     chan struct{} // closed when the program is gone
+	written  strings.Builder // all that was written, also what is not on the screen any more
+	more     chan struct{}   // closed when the program is gone
 }
 
 // openScreen starts a command on a terminal.
@@ -43,6 +44,7 @@ func openScreen(t *testing.T, cmd *exec.Cmd, columns, rows int) *terminalScreen 
 		for {
 			n, err := terminal.Read(b)
 			s.mu.Lock()
+			s.written.Write(b[:n])
 			_, _ = s.emulator.Write(b[:n]) // it keeps all
 			s.mu.Unlock()
 			if err != nil { // the program is gone
@@ -68,13 +70,24 @@ func (s *terminalScreen) String() string {
 	return s.emulator.String()
 }
 
+func (s *terminalScreen) allWritten() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.written.String()
+}
+
 // until waits until the screen has all of some texts.
-func (s *terminalScreen) until(texts ...string) {
+func (s *terminalScreen) until(texts ...string) { s.t.Helper(); s.waitFor(s.String, texts) }
+
+// untilWritten waits for texts that another program may have overwritten on the screen.
+func (s *terminalScreen) untilWritten(texts ...string) { s.t.Helper(); s.waitFor(s.allWritten, texts) }
+
+func (s *terminalScreen) waitFor(read func() string, texts []string) {
 	s.t.Helper()
 	late := time.After(patience)
 	for {
 		missing := ""
-		screen := s.String()
+		screen := read()
 		for _, text := range texts {
 			if !strings.Contains(screen, text) {
 				missing = text
@@ -85,7 +98,7 @@ func (s *terminalScreen) until(texts ...string) {
 		}
 		select {
 		case _, ok := <-s.more:
-			if !ok && !strings.Contains(s.String(), missing) {
+			if !ok && !strings.Contains(read(), missing) {
 				s.t.Fatalf("the program ended without %q:\n%s", missing, s)
 			}
 		case <-late:

@@ -13,7 +13,7 @@ import (
 var correlator = childJob{name: "correlator", listCalls: correlatorWants, buildAnswer: correlatorAnswer}
 
 const (
-	idNames   = `(request|req|trace|correlation|corr|session|tx|txn|transaction|order|job)(?:[_-]?id|=|"\s*:\s*\{"id)`
+	idNames   = `(request|req|trace|correlation|corr|session|tx|txn|transaction|order|job)(?:[_-]?id|=|"\s*:\s*\{"id|"\s*:)`
 	failWords = `ERROR|FATAL|PANIC|CRITICAL|SEVERE|error|fatal|Exception|timeout|timed out|"level": ?(?:50|60)\b`
 	idsSought = 3
 	tracesMax = 3
@@ -43,8 +43,11 @@ func correlatorWants(t *conversation) []wantedCall {
 }
 
 func askIDs(t *conversation, ids []string) wantedCall {
-	return askLogs(t, strings.Join(ids, "|"), "lines of "+formatCount(len(ids), "failing id"), tracesRead)
+	return askLogs(t, wholeID(strings.Join(ids, "|")), "lines of "+formatCount(len(ids), "failing id"), tracesRead)
 }
+
+// wholeID is a pattern of ids that are not parts of longer ones: 77 is not in 00000077.
+func wholeID(ids string) string { return `(?:^|[^\w-])(?:` + ids + `)(?:[^\w-]|$)` }
 
 // failingIDs are the first few ids of failing lines, one a file in turn.
 func failingIDs(failures grepResult) []string {
@@ -115,9 +118,9 @@ var failing = regexp.MustCompile(failWords)
 func traceID(id string, hits []fileLine, a *agentAnswer) {
 	best := map[string]fileLine{}
 	var files []string
-	n := 0
+	n, whole := 0, regexp.MustCompile(wholeID(id)) // an id has no character that means something in a pattern
 	for _, h := range hits {
-		if !strings.Contains(h.text, id) || !isCitable(h.text) {
+		if !whole.MatchString(h.text) || !isCitable(h.text) {
 			continue
 		}
 		n++

@@ -76,3 +76,23 @@ func TestLogsBesideCodeAreNamed(t *testing.T) {
 		t.Errorf("limits:\n%s", md)
 	}
 }
+
+// TestIDsOfJSONLinesAreFollowed: a field that is called as an id is one, and a part of a longer id is not followed.
+func TestIDsOfJSONLinesAreFollowed(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "billing.jsonl", `{"time":"2026-01-02T03:00:07Z","level":"ERROR","msg":"payment declined","trace":"000007d2"}`+"\n"+
+		`{"time":"2026-01-02T03:00:09Z","level":"ERROR","msg":"cannot connect","order":"77"}`+"\n")
+	writeFile(t, dir, "gateway.jsonl", `{"time":"2026-01-02T03:00:05Z","level":"INFO","msg":"request","trace":"000007d2"}`+"\n"+
+		`{"time":"2026-01-02T03:00:06Z","level":"INFO","msg":"request","trace":"00000077"}`+"\n")
+	newDriver(t, directoryTools(t, dir)).runAgent("coordinator", task)
+	readReport(t, dir)
+	md := readFile(t, dir, "report.md")
+	if want := "000007d2 is in 2 files: gateway.jsonl → billing.jsonl"; !strings.Contains(md, want) {
+		t.Errorf("the report has no %q:\n%s", want, md)
+	}
+	for _, not := range []string{"77 is in 2 files", "no failing line with a request"} {
+		if strings.Contains(md, not) {
+			t.Errorf("the report has %q:\n%s", not, md)
+		}
+	}
+}

@@ -339,6 +339,7 @@ func (e *Server) Connect(role bus.Role, options ...nats.Option) (*nats.Conn, err
 		nats.InProcessServer(e),
 		nats.UserInfo(user, password),
 		bus.PrivateInbox(bus.InboxPrefix(role)),
+		nats.Timeout(readyTimeout), // the library's two seconds are too short on a machine that is busy
 		nats.MaxReconnects(-1), nats.ReconnectWait(inProcessWait), nats.ReconnectJitter(0, 0),
 		nats.Name(e.cfg.Names.Prefix() + " " + user),
 	}, options...)

@@ -52,6 +52,9 @@ type keyReader interface {
 	Cancel() bool
 }
 
+// errTaken says that another program reads the keys of a terminal.
+var errTaken = errors.New("another program reads the keys of this terminal")
+
 func newTerminalUser(c *console.Console) *terminalUser {
 	return &terminalUser{console: c, settled: map[string]bool{}, shown: map[string]bool{}}
 }
@@ -89,12 +92,7 @@ func (p *terminalUser) askNext(s *session.Session, f *Follower) error {
 	}
 	for _, q := range list {
 		if q.RunID == f.run && !p.settled[q.Agent+" "+q.Query] {
-			if isTaken(p.console.In) {
-				p.sayWaits()
-				return nil
-			}
-			f.Settle()
-			return p.putQuestion(q, f.tree.AgentName(q.Agent))
+			return p.putQuestion(q, f)
 		}
 	}
 	return nil
@@ -104,19 +102,28 @@ func (p *terminalUser) askNext(s *session.Session, f *Follower) error {
 func (p *terminalUser) sayWaits() {
 	if !p.waits {
 		p.waits = true
-		p.console.Say(p.console.ErrStyle.Dim("a question of this run waits: another program reads the keys of this terminal"))
+		p.console.Say(p.console.ErrStyle.Dim("a question of this run waits: " + errTaken.Error()))
 	}
 }
 
-// putQuestion shows a question and begins to read its answer. What was typed before does not answer it.
-func (p *terminalUser) putQuestion(q client.Question, name string) error {
-	reader, err := newKeyReader(p.console.In)
-	if err != nil {
+// putQuestion shows a question and begins to read its answer, unless another program reads the terminal. What was typed
+// before does not answer it.
+func (p *terminalUser) putQuestion(q client.Question, f *Follower) error {
+	o := &openQuestion{question: q, typed: make(chan typedInput), done: make(chan struct{})}
+	mode := newTerminalMode(p.console.In, func() { o.give(typedInput{resumed: true}) })
+	err := mode.take(request.NeedsDecision(q))
+	if errors.Is(err, errTaken) {
+		p.sayWaits()
+		return nil
+	}
+	hasKeys := err == nil && request.NeedsDecision(q)
+	if o.reader, err = newKeyReader(p.console.In); err != nil {
+		mode.restore()
 		return fmt.Errorf("read the terminal: %w", err)
 	}
-	o := &openQuestion{question: q, reader: reader, typed: make(chan typedInput), done: make(chan struct{})}
-	mode := newTerminalMode(p.console.In, func() { o.give(typedInput{resumed: true}) })
+	f.Settle()
 	p.mode.Store(mode)
+	name := f.tree.AgentName(q.Agent)
 	p.open = o
 	p.shown[q.Agent+" "+q.Query] = true
 	p.console.Say(p.console.ErrStyle.Yellow("? "+term.CleanLine(name)+" asks: ") + term.CleanText(q.Question))
@@ -126,9 +133,7 @@ func (p *terminalUser) putQuestion(q client.Question, name string) error {
 	if q.Rule != "" {
 		p.console.Say(p.console.ErrStyle.Dim("  always: " + term.CleanLine(q.Rule)))
 	}
-	if !request.NeedsDecision(q) || mode.readKeys() != nil {
-		mode.dropTyped()
-	} else {
+	if hasKeys {
 		o.keys = newKeyPrompt(q, time.Now())
 		for _, line := range o.keys.choices() {
 			p.console.Say(p.console.ErrStyle.Dim("  " + line))

@@ -12,11 +12,7 @@ type terminalMode struct{}
 
 func newTerminalMode(*os.File, func()) *terminalMode { return &terminalMode{} }
 
-func isTaken(*os.File) bool { return false }
-
-func (*terminalMode) dropTyped() {}
-
-func (*terminalMode) readKeys() error { return errors.ErrUnsupported }
+func (*terminalMode) take(bool) error { return errors.ErrUnsupported }
 
 func (*terminalMode) restore() {}
 

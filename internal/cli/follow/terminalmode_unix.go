@@ -3,6 +3,7 @@
 package follow
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -30,25 +31,24 @@ func newTerminalMode(f *os.File, resumed func()) *terminalMode {
 	return &terminalMode{file: f, resumed: resumed}
 }
 
-// isTaken reports whether another program reads the keys of a terminal: its question comes first, and the mode that it
-// found is the one to go back to.
-func isTaken(f *os.File) bool {
-	now, err := unix.IoctlGetTermios(int(f.Fd()), getMode)
-	return err == nil && now.Lflag&unix.ICANON == 0
-}
-
-// dropTyped drops what was typed and is not read yet.
-func (m *terminalMode) dropTyped() {
-	if now, err := unix.IoctlGetTermios(int(m.file.Fd()), getMode); err == nil {
-		_ = unix.IoctlSetTermios(int(m.file.Fd()), setAndDrop, now) // a terminal that is gone has nothing
-	}
-}
-
-// readKeys makes the terminal return single keys, and drops what was typed before. Until restore, it also handles the
-// signals that would leave the terminal in this mode.
-func (m *terminalMode) readKeys() error {
+// take begins to read a terminal, with keys: each key at once. It drops what was typed before. Where another program reads
+// the keys it returns errTaken: the question of that program comes first, and the mode that it found is the one to go
+// back to. With keys, until restore, it also handles the signals that would leave the terminal in this mode. After
+// another error the terminal is read by lines.
+func (m *terminalMode) take(keys bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	defer lockTerminals()()
+	now, err := unix.IoctlGetTermios(int(m.file.Fd()), getMode)
+	if err == nil && now.Lflag&unix.ICANON == 0 {
+		return errTaken
+	}
+	if err == nil && !keys {
+		err = unix.IoctlSetTermios(int(m.file.Fd()), setAndDrop, now)
+	}
+	if err != nil || !keys {
+		return err
+	}
 	if err := m.enter(); err != nil {
 		return err
 	}
@@ -58,6 +58,28 @@ func (m *terminalMode) readKeys() error {
 	signal.Notify(m.signals, syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGHUP, syscall.SIGQUIT)
 	go m.handleSignals(m.signals)
 	return nil
+}
+
+const (
+	lockTries = 20
+	lockPause = 5 * time.Millisecond
+)
+
+// lockTerminals lets one program at a time look at the mode of a terminal and change it. It locks the device of the
+// controlling terminal, opened anew: programs of one shell share what they inherited. Another account may hold that lock
+// for long, and some systems have none there: after lockTries it goes on without.
+func lockTerminals() (unlock func()) {
+	f, err := os.Open("/dev/tty")
+	if err != nil {
+		return func() {}
+	}
+	for range lockTries {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+			break
+		}
+		time.Sleep(lockPause)
+	}
+	return func() { _ = f.Close() } // closing unlocks
 }
 
 // enter switches the mode. The caller holds mu.
