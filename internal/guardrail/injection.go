@@ -3,10 +3,11 @@ package guardrail
 import (
 	"bytes"
 	"math/bits"
-	"regexp"
 	"slices"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/multimatch"
 )
@@ -15,7 +16,7 @@ import (
 type sentence struct {
 	name    string
 	anchors []string
-	pattern *regexp.Regexp
+	pattern *lazyregexp.Regexp
 	tag     uint64
 }
 
@@ -28,7 +29,7 @@ func instructs(name, pattern string, anchors ...string) sentence {
 	if anchors[0][0] < utf8.RuneSelf {
 		pattern = `(?:` + pattern + `)(?: |$)`
 	}
-	return sentence{name: name, anchors: anchors, pattern: regexp.MustCompile(`^(?:` + pattern + `)`)}
+	return sentence{name: name, anchors: anchors, pattern: lazyregexp.New(`^(?:` + pattern + `)`)}
 }
 
 // detector finds sentences in one pass over a text.
@@ -157,12 +158,12 @@ var markup = sync.OnceValue(func() *detector {
 		marks(`</(?:tool_result|function_results|tool_response|document|untrusted[a-z_]*|user_input|data)>\s*\S*\s*(?:<(?:system|user|assistant|instructions?)|system:|user:|human:|now |ignore )`,
 			"</tool_res", "</function_results", "</document", "</untrusted", "</user_input", "</data"),
 		{name: "a picture whose address carries data", anchors: []string{"!["},
-			pattern: regexp.MustCompile(`^!\[[^\]\n]{0,80}\]\(https?://[^)\s]{1,120}[?&/=](?:\{|<|\[|%7b|\$\{|INSERT|DATA|SECRET)`)},
+			pattern: lazyregexp.New(`^!\[[^\]\n]{0,80}\]\(https?://[^)\s]{1,120}[?&/=](?:\{|<|\[|%7b|\$\{|INSERT|DATA|SECRET)`)},
 	})
 })
 
 func marks(pattern string, anchors ...string) sentence {
-	return sentence{name: "markup of a conversation", anchors: anchors, pattern: regexp.MustCompile(`^(?i:` + pattern + `)`)}
+	return sentence{name: "markup of a conversation", anchors: anchors, pattern: lazyregexp.New(`^(?i:` + pattern + `)`)}
 }
 
 // atLineStart are words at the beginning of a line, as they are and in usual markup.

@@ -5,12 +5,13 @@ import (
 	"encoding/base64"
 	"html"
 	"iter"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -180,8 +181,8 @@ func decodedText(text string) string {
 }
 
 var (
-	jsonEscapes    = regexp.MustCompile(`(?:\\u[0-9A-Fa-f]{4})+`)
-	percentEscapes = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+	jsonEscapes    = lazyregexp.New(`(?:\\u[0-9A-Fa-f]{4})+`)
+	percentEscapes = lazyregexp.New(`%[0-9A-Fa-f]{2}`)
 )
 
 // unescapeJSON decodes \uXXXX, one or more. Two of them may be one character.

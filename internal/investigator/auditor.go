@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // auditor searches the source for problems that rules can find in one line.
@@ -140,7 +142,7 @@ func auditorAnswer(t *conversation) agentAnswer {
 	return a
 }
 
-var comment = regexp.MustCompile(`^\s*(//|#|\*|/\*|--|<!--|;|%|"""|''')`)
+var comment = lazyregexp.New(`^\s*(//|#|\*|/\*|--|<!--|;|%|"""|''')`)
 
 // reportMatches turns the lines that this rule means into one finding with the best
 // few places, and one of low severity when all of them are in tests.
@@ -204,7 +206,7 @@ func sameLine(hits []fileLine) (most int) {
 }
 
 // explained matches a line whose own comment says why it is as it is: a reader would only lose time.
-var explained = regexp.MustCompile(`(?i)(?://|#|/\*|--|;).*\b(?:never fails?|(?:can ?not|can't) fail|nowhere to report|harmless|safe|ignored?|already (?:gone|closed|removed)|best[- ]effort|on purpose|deliberate(?:ly)?|intentional(?:ly)?|is only read|false positive|nolint|noqa|nosec)\b`)
+var explained = lazyregexp.New(`(?i)(?://|#|/\*|--|;).*\b(?:never fails?|(?:can ?not|can't) fail|nowhere to report|harmless|safe|ignored?|already (?:gone|closed|removed)|best[- ]effort|on purpose|deliberate(?:ly)?|intentional(?:ly)?|is only read|false positive|nolint|noqa|nosec)\b`)
 
 // matchesLine reports whether a rule applies to a line with its pattern.
 func (r auditRule) matchesLine(h fileLine) bool {

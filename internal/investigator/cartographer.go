@@ -3,9 +3,10 @@ package investigator
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/clip"
 )
@@ -157,10 +158,10 @@ func cartographerAnswer(t *conversation) agentAnswer {
 }
 
 var (
-	underline = regexp.MustCompile(`^(=+|-+)\s*$`)
+	underline = lazyregexp.New(`^(=+|-+)\s*$`)
 
-	markup   = regexp.MustCompile(`<[^>]*>|!?\[!?\[[^\]]*\]\([^)]*\)\]\([^)]*\)|!\[[^\]]*\]\([^)]*\)|!\[[^\]]*\](\[[^\]]*\])?|\[!\[[^\n]*`)
-	linkText = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	markup   = lazyregexp.New(`<[^>]*>|!?\[!?\[[^\]]*\]\([^)]*\)\]\([^)]*\)|!\[[^\]]*\]\([^)]*\)|!\[[^\]]*\](\[[^\]]*\])?|\[!\[[^\n]*`)
+	linkText = lazyregexp.New(`\[([^\]]*)\]\([^)]*\)`)
 )
 
 // readmePurpose is the title and the first sentence of a README.
@@ -238,7 +239,7 @@ func reportEntryPoints(s grepResult, a *agentAnswer) fileLine {
 	return fileLine{}
 }
 
-var generatedLine = regexp.MustCompile(`(?i)(file|code)?\s*(auto-?)?generated\b|DO NOT EDIT`)
+var generatedLine = lazyregexp.New(`(?i)(file|code)?\s*(auto-?)?generated\b|DO NOT EDIT`)
 
 func reportBigFiles(t *conversation, a *agentAnswer) {
 	f := finding{Kind: kindBigFile, Severity: low}

@@ -2,9 +2,10 @@ package investigator
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/jsonlog"
@@ -29,8 +30,8 @@ var (
 	errorWords = []string{`\b(?:ERROR|ERR|SEVERE)\b`, `level"?[=:] ?"?(?:error|err)\b`, `\[error\]`, `" 5\d\d \d`, `Exception\b`, `\b[Ee]rror:`, `[^0] ?\b[Ff]ailed\b`, `\*\*\* .*\bError \d`}
 	warnWords  = []string{`\b(?:WARN|WARNING)\b`, `level"?[=:] ?"?warn`, `\[warn(?:ing)?\]`}
 
-	fatalLine = regexp.MustCompile(strings.Join(fatalWords, "|"))
-	errorLine = regexp.MustCompile(strings.Join(errorWords, "|"))
+	fatalLine = lazyregexp.New(strings.Join(fatalWords, "|"))
+	errorLine = lazyregexp.New(strings.Join(errorWords, "|"))
 )
 
 func askErrors(t *conversation) wantedCall {
@@ -94,7 +95,7 @@ func addFormLimits(a *agentAnswer, label string, s grepResult) {
 	}
 }
 
-var serious = regexp.MustCompile(`(?i)panic|fatal|out of ?memory|segfault|corrupt|data loss|deadlock`)
+var serious = lazyregexp.New(`(?i)panic|fatal|out of ?memory|segfault|corrupt|data loss|deadlock`)
 
 // addClusters adds the forms of a search to the existing clusters; a known template keeps the count of
 // the search that found it first.

@@ -3,9 +3,10 @@ package investigator
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/clip"
@@ -74,25 +75,25 @@ func planCoordinator(t *conversation) plannedReply {
 const politely = `(?:please\s+|(?:can|could)\s+you\s+(?:please\s+)?)?`
 
 var (
-	wantsReport = regexp.MustCompile(`(?i)\b(report|investigat\w*|audit|write|save)\b|\.md\b`)
+	wantsReport = lazyregexp.New(`(?i)\b(report|investigat\w*|audit|write|save)\b|\.md\b`)
 	// namesReport is a prompt that asks for a file, or for something written.
-	namesReport = regexp.MustCompile(`(?i)\b(report|write|save)\b|\.md\b`)
+	namesReport = lazyregexp.New(`(?i)\b(report|write|save)\b|\.md\b`)
 	// asksForChange is a prompt that asks for work which an investigation does not do.
-	asksForChange = regexp.MustCompile(`(?i)^\s*` + politely + `(?:add|build|change|commit|convert|create|delete|deploy|fix|format|generate|implement|install|make|merge|move|optimi[sz]e|push|refactor|remove|rename|replace|rewrite|run|test|translate|update|upgrade)\b`)
-	asksForCode   = regexp.MustCompile(`(?i)^\s*` + politely + `write\s+(?:\w+\s+){0,3}?(?:tests?|code|functions?|programs?|scripts?|class(?:es)?)\b`)
-	asksForText   = regexp.MustCompile(`(?i)^\s*` + politely + `write\b`)
+	asksForChange = lazyregexp.New(`(?i)^\s*` + politely + `(?:add|build|change|commit|convert|create|delete|deploy|fix|format|generate|implement|install|make|merge|move|optimi[sz]e|push|refactor|remove|rename|replace|rewrite|run|test|translate|update|upgrade)\b`)
+	asksForCode   = lazyregexp.New(`(?i)^\s*` + politely + `write\s+(?:\w+\s+){0,3}?(?:tests?|code|functions?|programs?|scripts?|class(?:es)?)\b`)
+	asksForText   = lazyregexp.New(`(?i)^\s*` + politely + `write\b`)
 	// writesFindings is a text that an investigation can write.
-	writesFindings = regexp.MustCompile(`(?i)\b(?:down|findings?|notes|overview|reports?|results?|summary|what)\b|\.(?:md|markdown)\b`)
+	writesFindings = lazyregexp.New(`(?i)\b(?:down|findings?|notes|overview|reports?|results?|summary|what)\b|\.(?:md|markdown)\b`)
 	// concernsDirectory is a prompt with a word about looking into something, or about what a directory has.
-	concernsDirectory = regexp.MustCompile(`(?i)\b(?:analy[sz]|audit|check|describ|diagnos|examin|explain|explor|find|inspect|investigat|list|look|map|read|report|review|scan|search|show|stud|summar|survey|tell|triage|understand)\w*` +
+	concernsDirectory = lazyregexp.New(`(?i)\b(?:analy[sz]|audit|check|describ|diagnos|examin|explain|explor|find|inspect|investigat|list|look|map|read|report|review|scan|search|show|stud|summar|survey|tell|triage|understand)\w*` +
 		`|\b(?:here|this|these)\b` +
 		`|\b(?:api|app|architectur|branch|bug|build|ci|code|commit|crash|data|depend|deploy|director|doc|error|exception|fail|file|folder|function|histor|incident|issue|library|licen[sc]e|log|module|outage|package|problem|program|project|readme|release|repo|request|risk|script|secret|server|service|slow|source|structure|system|test|timeline|todo|tree|vulnerab|warn|wrong)\w*` +
 		`|[\w-]+\.\w{1,5}\b|/`)
 	// inEnglish is a prompt whose words concernsDirectory can judge.
-	inEnglish = regexp.MustCompile(`(?i)\b(?:a|an|are|can|do|does|hello|hi|how|i|is|me|my|of|please|the|was|what|when|who|you)\b`)
+	inEnglish = lazyregexp.New(`(?i)\b(?:a|an|are|can|do|does|hello|hi|how|i|is|me|my|of|please|the|was|what|when|who|you)\b`)
 	// makesReport is a prompt whose first verb has a report as its object.
-	makesReport = regexp.MustCompile(`(?i)^\s*` + politely + `(?:(?:build|create|generate|make|run|test|write)\s+(?:\w+\s+){0,3}?(?:reports?|investigation|audit)(?:\W?\s|\W?$)|(?:create|generate|make|write)\s+(?:\w+\s+){0,4}?[\w./-]*\.md\b)`)
-	reportFile  = regexp.MustCompile(`(?i)\b(?:write|save|put|into|as|to|in)\s+(?:(?:it|this|that|a|an|the|your|all|findings|report|results|everything|summary|file|named|called|to|into|in|as)\s+)*["'` + "`" + `]?([\w][\w./-]*\.(?:md|markdown))\b`)
+	makesReport = lazyregexp.New(`(?i)^\s*` + politely + `(?:(?:build|create|generate|make|run|test|write)\s+(?:\w+\s+){0,3}?(?:reports?|investigation|audit)(?:\W?\s|\W?$)|(?:create|generate|make|write)\s+(?:\w+\s+){0,4}?[\w./-]*\.md\b)`)
+	reportFile  = lazyregexp.New(`(?i)\b(?:write|save|put|into|as|to|in)\s+(?:(?:it|this|that|a|an|the|your|all|findings|report|results|everything|summary|file|named|called|to|into|in|as)\s+)*["'` + "`" + `]?([\w][\w./-]*\.(?:md|markdown))\b`)
 )
 
 // asksForWork reports whether a prompt asks first for work that an investigation does not do, or for something that has

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/lazyregexp"
+
 	"github.com/troupe-run/troupe/internal/jsonlog"
 )
 
@@ -23,8 +25,8 @@ const (
 )
 
 var (
-	idField = regexp.MustCompile(`(?i)\b` + idNames + `["']?\s*[=: ]?\s*["']?([\w-]{0,63}[0-9][\w-]{0,63})`)
-	uuid    = regexp.MustCompile(`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`)
+	idField = lazyregexp.New(`(?i)\b` + idNames + `["']?\s*[=: ]?\s*["']?([\w-]{0,63}[0-9][\w-]{0,63})`)
+	uuid    = lazyregexp.New(`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`)
 )
 
 // askFailures finds failing lines that name a request.
@@ -112,7 +114,7 @@ func correlatorAnswer(t *conversation) agentAnswer {
 	return a
 }
 
-var failing = regexp.MustCompile(failWords)
+var failing = lazyregexp.New(failWords)
 
 // traceID traces one id: every file once, failing lines preferred, in order of time.
 func traceID(id string, hits []fileLine, a *agentAnswer) {

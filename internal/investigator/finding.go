@@ -3,10 +3,11 @@ package investigator
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/clip"
 )
@@ -176,7 +177,7 @@ func encodeJSON(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-var stoppedEarly = regexp.MustCompile(`\[stopped early: ([^\]]*)\]`)
+var stoppedEarly = lazyregexp.New(`\[stopped early: ([^\]]*)\]`)
 
 // readAnswer reads a child's text. Anything that is not one of the agreed lines
 // is skipped; the first such line is the summary.

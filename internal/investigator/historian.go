@@ -3,9 +3,10 @@ package investigator
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/clip"
 )
@@ -213,7 +214,7 @@ func namedAfter(test, stem string) bool {
 	return strings.Contains(test, stem) && slices.Contains([]string{"test", "tests", "spec", "it"}, rest)
 }
 
-var botAuthor = regexp.MustCompile(`(?i)\[bot\]|^(dependabot|renovate|github-actions|greenkeeper|snyk-bot)`)
+var botAuthor = lazyregexp.New(`(?i)\[bot\]|^(dependabot|renovate|github-actions|greenkeeper|snyk-bot)`)
 
 // reportOwners reports how the commits are distributed over author names.
 func reportOwners(h gitHistory, l gitHistory, a *agentAnswer) {
@@ -267,7 +268,7 @@ func reportOwners(h gitHistory, l gitHistory, a *agentAnswer) {
 }
 
 // routineSubject matches the subjects of large commits that need no review.
-var routineSubject = regexp.MustCompile(`(?i)\b(initial|import|vendor|vendored|bump|merge|generated?|regenerate|format|fmt|gofmt|lint|license|rename|move|prettier|update dep\w*|upgrade|translations?|snapshot|release)\b`)
+var routineSubject = lazyregexp.New(`(?i)\b(initial|import|vendor|vendored|bump|merge|generated?|regenerate|format|fmt|gofmt|lint|license|rename|move|prettier|update dep\w*|upgrade|translations?|snapshot|release)\b`)
 
 func reportLargeCommits(h gitHistory, a *agentAnswer) {
 	f := finding{Kind: kindLarge, Severity: low}

@@ -2,10 +2,11 @@ package investigator
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/jsonlog"
@@ -13,18 +14,18 @@ import (
 
 // stampForms are the timestamps that log lines begin with or hold in a field.
 var stampForms = []struct {
-	re     *regexp.Regexp
+	re     *lazyregexp.Regexp
 	layout string
 }{
-	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`), "2006-01-02T15:04:05"},
-	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`), "2006-01-02 15:04:05"},
-	{regexp.MustCompile(`\d{4}/\d\d/\d\d \d\d:\d\d:\d\d`), "2006/01/02 15:04:05"},
-	{regexp.MustCompile(`\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d`), "02/Jan/2006:15:04:05"},
-	{regexp.MustCompile(`\b[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d\b`), "Jan _2 15:04:05"},
-	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "15:04:05"},
+	{lazyregexp.New(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`), "2006-01-02T15:04:05"},
+	{lazyregexp.New(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`), "2006-01-02 15:04:05"},
+	{lazyregexp.New(`\d{4}/\d\d/\d\d \d\d:\d\d:\d\d`), "2006/01/02 15:04:05"},
+	{lazyregexp.New(`\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d`), "02/Jan/2006:15:04:05"},
+	{lazyregexp.New(`\b[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d\b`), "Jan _2 15:04:05"},
+	{lazyregexp.New(`\b\d\d:\d\d:\d\d\b`), "15:04:05"},
 }
 
-var epochForm = regexp.MustCompile(`"(?:ts|time|timestamp|t)"\s*:\s*"?(1\d{9})(?:\.\d+|\d{3})?\b`)
+var epochForm = lazyregexp.New(`"(?:ts|time|timestamp|t)"\s*:\s*"?(1\d{9})(?:\.\d+|\d{3})?\b`)
 
 // stampWindow is how far into a line its own timestamp may stand.
 const stampWindow = 160
@@ -54,23 +55,23 @@ func parseTimestamp(line string) (time.Time, bool) {
 // templateMasks replace the parts that differ between two occurrences of one message by a word. The
 // order matters: longer forms come first.
 var templateMasks = []struct {
-	re *regexp.Regexp
+	re *lazyregexp.Regexp
 	to string
 }{
-	{regexp.MustCompile(`\[masked\]`), "<secret>"},
-	{regexp.MustCompile(`\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?`), "<time>"},
-	{regexp.MustCompile(`\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?: [+-]\d{4})?`), "<time>"},
-	{regexp.MustCompile(`\b[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d\b`), "<time>"},
-	{regexp.MustCompile(`\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b`), "<time>"},
-	{regexp.MustCompile(`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`), "<id>"},
-	{regexp.MustCompile(`\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b`), "<ip>"},
-	{regexp.MustCompile(`\b\d+(?:\.\d+)?(ns|us|µs|ms|s|m|h|B|KB|MB|GB|KiB|MiB|GiB)\b`), "<n>$1"},
-	{regexp.MustCompile(`\b0x[0-9a-fA-F]+\b`), "<hex>"},
-	{regexp.MustCompile(`\b(?:[0-9]+[a-fA-F]|[a-fA-F]+[0-9])[0-9a-fA-F]{6,}\b`), "<hex>"},
-	{regexp.MustCompile(`" ([1-5])\d\d\b`), `" ${1}xx`}, // the status of an access log is its message
-	{regexp.MustCompile(`\b([A-Za-z]+[-_]?)\d+\b`), "$1<n>"},
-	{regexp.MustCompile(`\b\d+(?:\.\d+)?\b`), "<n>"},
-	{regexp.MustCompile(`(<n>[,.:/x-]?){2,}`), "<n>"},
+	{lazyregexp.New(`\[masked\]`), "<secret>"},
+	{lazyregexp.New(`\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?`), "<time>"},
+	{lazyregexp.New(`\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?: [+-]\d{4})?`), "<time>"},
+	{lazyregexp.New(`\b[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d\b`), "<time>"},
+	{lazyregexp.New(`\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b`), "<time>"},
+	{lazyregexp.New(`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`), "<id>"},
+	{lazyregexp.New(`\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b`), "<ip>"},
+	{lazyregexp.New(`\b\d+(?:\.\d+)?(ns|us|µs|ms|s|m|h|B|KB|MB|GB|KiB|MiB|GiB)\b`), "<n>$1"},
+	{lazyregexp.New(`\b0x[0-9a-fA-F]+\b`), "<hex>"},
+	{lazyregexp.New(`\b(?:[0-9]+[a-fA-F]|[a-fA-F]+[0-9])[0-9a-fA-F]{6,}\b`), "<hex>"},
+	{lazyregexp.New(`" ([1-5])\d\d\b`), `" ${1}xx`}, // the status of an access log is its message
+	{lazyregexp.New(`\b([A-Za-z]+[-_]?)\d+\b`), "$1<n>"},
+	{lazyregexp.New(`\b\d+(?:\.\d+)?\b`), "<n>"},
+	{lazyregexp.New(`(<n>[,.:/x-]?){2,}`), "<n>"},
 }
 
 // idMask is the position of the ids among the masks: after times and addresses, before bare
@@ -78,10 +79,10 @@ var templateMasks = []struct {
 const idMask = 8
 
 var (
-	mixedToken = regexp.MustCompile(`[A-Za-z0-9][\w-]{5,}`)
-	digits     = regexp.MustCompile(`\d`)
-	letters    = regexp.MustCompile(`[A-Za-z]`)
-	errorCode  = regexp.MustCompile(`^[A-Z][A-Z_]*-?\d+$`)
+	mixedToken = lazyregexp.New(`[A-Za-z0-9][\w-]{5,}`)
+	digits     = lazyregexp.New(`\d`)
+	letters    = lazyregexp.New(`[A-Za-z]`)
+	errorCode  = lazyregexp.New(`^[A-Z][A-Z_]*-?\d+$`)
 )
 
 // mixedID masks a word of digits and letters, unless it has the form of an

@@ -5,16 +5,18 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // Readers of manifests, a line at a time: enough to name what a line declares,
 // never a full parser.
 
 var (
-	goRequire = regexp.MustCompile(`^\s*(?:require\s+)?([\w.-]+\.[\w-]+(?:/[\w.~-]+)*)\s+(v\S+)(\s*//\s*indirect)?`)
-	goPseudo  = regexp.MustCompile(`-(0\.)?\d{14}-[0-9a-f]{12}`)
-	goReplace = regexp.MustCompile(`=>\s*(\S+)`)
-	goVersion = regexp.MustCompile(`^go\s+(\d+\.\d+\S*)`)
+	goRequire = lazyregexp.New(`^\s*(?:require\s+)?([\w.-]+\.[\w-]+(?:/[\w.~-]+)*)\s+(v\S+)(\s*//\s*indirect)?`)
+	goPseudo  = lazyregexp.New(`-(0\.)?\d{14}-[0-9a-f]{12}`)
+	goReplace = lazyregexp.New(`=>\s*(\S+)`)
+	goVersion = lazyregexp.New(`^go\s+(\d+\.\d+\S*)`)
 )
 
 func readGoMod(m manifest, a *agentAnswer) {
@@ -69,12 +71,12 @@ func orUnknown(s string) string {
 }
 
 var (
-	jsonSection = regexp.MustCompile(`^\s*"(dependencies|devDependencies|peerDependencies|optionalDependencies|require|require-dev)"\s*:\s*\{`)
-	jsonPair    = regexp.MustCompile(`^\s*"([@\w][\w./-]*)"\s*:\s*"([^"]*)"`)
-	loose       = regexp.MustCompile(`^(\*|latest|x|next|>=?\s*[\d.]+|dev-\w+|)$`)
-	remote      = regexp.MustCompile(`^(git|http|file:|github:|link:)|^[\w-]+/[\w.-]+(#|$)`)
-	hookScript  = regexp.MustCompile(`^\s*"(preinstall|install|postinstall)"\s*:`)
-	isPrivate   = regexp.MustCompile(`^\s*"private"\s*:\s*true`)
+	jsonSection = lazyregexp.New(`^\s*"(dependencies|devDependencies|peerDependencies|optionalDependencies|require|require-dev)"\s*:\s*\{`)
+	jsonPair    = lazyregexp.New(`^\s*"([@\w][\w./-]*)"\s*:\s*"([^"]*)"`)
+	loose       = lazyregexp.New(`^(\*|latest|x|next|>=?\s*[\d.]+|dev-\w+|)$`)
+	remote      = lazyregexp.New(`^(git|http|file:|github:|link:)|^[\w-]+/[\w.-]+(#|$)`)
+	hookScript  = lazyregexp.New(`^\s*"(preinstall|install|postinstall)"\s*:`)
+	isPrivate   = lazyregexp.New(`^\s*"private"\s*:\s*true`)
 )
 
 func readPackageJSON(m manifest, a *agentAnswer) {
@@ -137,12 +139,12 @@ func readPackageJSON(m manifest, a *agentAnswer) {
 }
 
 var (
-	pyName   = regexp.MustCompile(`^\s*"?([A-Za-z0-9][\w.-]*)(\[[^\]]*\])?\s*([=<>!~]=?[^"#;]*)?`)
-	pyOption = regexp.MustCompile(`^\s*(-|#|$|git\+|https?:)`)
+	pyName   = lazyregexp.New(`^\s*"?([A-Za-z0-9][\w.-]*)(\[[^\]]*\])?\s*([=<>!~]=?[^"#;]*)?`)
+	pyOption = lazyregexp.New(`^\s*(-|#|$|git\+|https?:)`)
 )
 
 // sideManifest is for people who work on the project, not for the product.
-var sideManifest = regexp.MustCompile(`(?i)dev|test|doc|lint|ci|example`)
+var sideManifest = lazyregexp.New(`(?i)dev|test|doc|lint|ci|example`)
 
 func readRequirements(m manifest, a *agentAnswer) {
 	var deps []dependency
@@ -204,8 +206,8 @@ func readPyproject(m manifest, a *agentAnswer) {
 }
 
 var (
-	cargoSection = regexp.MustCompile(`^\[(?:workspace\.)?(?:target\..*\.)?(dependencies|dev-dependencies|build-dependencies)\]`)
-	cargoPair    = regexp.MustCompile(`^([\w-]+)\s*=\s*(.*)$`)
+	cargoSection = lazyregexp.New(`^\[(?:workspace\.)?(?:target\..*\.)?(dependencies|dev-dependencies|build-dependencies)\]`)
+	cargoPair    = lazyregexp.New(`^([\w-]+)\s*=\s*(.*)$`)
 )
 
 func readCargo(m manifest, a *agentAnswer) {
@@ -254,7 +256,7 @@ func readPom(m manifest, a *agentAnswer) {
 	addDependencyFinding(a, free, medium, "Version that changes under the build in %s", "")
 }
 
-var gradleDep = regexp.MustCompile(`^\s*(api|implementation|compile|compileOnly|runtimeOnly|testImplementation|kapt)\b[ (]+["'][^"']+:([^"':]*)["']`)
+var gradleDep = lazyregexp.New(`^\s*(api|implementation|compile|compileOnly|runtimeOnly|testImplementation|kapt)\b[ (]+["'][^"']+:([^"':]*)["']`)
 
 func readGradle(m manifest, a *agentAnswer) {
 	count := 0
@@ -273,7 +275,7 @@ func readGradle(m manifest, a *agentAnswer) {
 	addDependencyFinding(a, free, medium, "Version that changes under the build in %s", "")
 }
 
-var gemLine = regexp.MustCompile(`^\s*gem\s+["']([\w-]+)["'](.*)$`)
+var gemLine = lazyregexp.New(`^\s*gem\s+["']([\w-]+)["'](.*)$`)
 
 func readGemfile(m manifest, a *agentAnswer) {
 	var deps []dependency

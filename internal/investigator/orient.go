@@ -2,10 +2,11 @@ package investigator
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/clip"
 )
@@ -33,9 +34,9 @@ func reportOverview(logs []sampledLog, a *agentAnswer) {
 }
 
 var (
-	jsonLine   = regexp.MustCompile(`^\s*\{.*"`)
-	accessLine = regexp.MustCompile(`" [1-5]\d\d \d+`)
-	syslogLine = regexp.MustCompile(`^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d `)
+	jsonLine   = lazyregexp.New(`^\s*\{.*"`)
+	accessLine = lazyregexp.New(`" [1-5]\d\d \d+`)
+	syslogLine = lazyregexp.New(`^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d `)
 )
 
 // formOf names the form of a log line.

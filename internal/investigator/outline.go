@@ -3,9 +3,10 @@ package investigator
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/clip"
 )
@@ -24,23 +25,23 @@ const (
 var apiRules = []struct {
 	exts    []string
 	pattern string
-	name    *regexp.Regexp
+	name    *lazyregexp.Regexp
 }{
-	{goExt, `^type [A-Z]\w* (?:interface|struct)|^func New\w*\(`, regexp.MustCompile(`^(?:type|func) (\w+)`)},
-	{pyExt, `^class [A-Za-z]\w*|^__all__`, regexp.MustCompile(`^class (\w+)|^(__all__)`)},
+	{goExt, `^type [A-Z]\w* (?:interface|struct)|^func New\w*\(`, lazyregexp.New(`^(?:type|func) (\w+)`)},
+	{pyExt, `^class [A-Za-z]\w*|^__all__`, lazyregexp.New(`^class (\w+)|^(__all__)`)},
 	{jsExt, `^(?:exports\s*=\s*)?module\.exports\b|^exports\.\w+ ?=|^export (?:default|class|async function|function|const|interface|type) `,
-		regexp.MustCompile(`^exports\.(\w+)|^export (?:default )?(?:class|async function|function|const|interface|type) (\w+)|^export (default)|(module\.exports)`)},
-	{javaExt, `^public (?:\w+ )*(?:class|interface|enum|record) \w+|^(?:open |data |sealed )?(?:class|interface|object) [A-Z]`, regexp.MustCompile(`(?:class|interface|enum|record|object) (\w+)`)},
-	{rustExt, `^pub (?:struct|trait|enum|mod|fn) \w+`, regexp.MustCompile(`^pub \w+ (\w+)`)},
-	{csExt, `^\s*public (?:\w+ )*(?:class|interface|struct|record) \w+`, regexp.MustCompile(`(?:class|interface|struct|record) (\w+)`)},
-	{rubyExt, `^\s{0,2}(?:class|module) [A-Z]\w*`, regexp.MustCompile(`(?:class|module) (\w+)`)},
-	{phpExt, `^(?:abstract |final )?(?:class|interface|trait) \w+`, regexp.MustCompile(`(?:class|interface|trait) (\w+)`)},
-	{cExt, `^(?:typedef )?(?:struct|class|enum) \w+`, regexp.MustCompile(`(?:struct|class|enum) (\w+)`)},
+		lazyregexp.New(`^exports\.(\w+)|^export (?:default )?(?:class|async function|function|const|interface|type) (\w+)|^export (default)|(module\.exports)`)},
+	{javaExt, `^public (?:\w+ )*(?:class|interface|enum|record) \w+|^(?:open |data |sealed )?(?:class|interface|object) [A-Z]`, lazyregexp.New(`(?:class|interface|enum|record|object) (\w+)`)},
+	{rustExt, `^pub (?:struct|trait|enum|mod|fn) \w+`, lazyregexp.New(`^pub \w+ (\w+)`)},
+	{csExt, `^\s*public (?:\w+ )*(?:class|interface|struct|record) \w+`, lazyregexp.New(`(?:class|interface|struct|record) (\w+)`)},
+	{rubyExt, `^\s{0,2}(?:class|module) [A-Z]\w*`, lazyregexp.New(`(?:class|module) (\w+)`)},
+	{phpExt, `^(?:abstract |final )?(?:class|interface|trait) \w+`, lazyregexp.New(`(?:class|interface|trait) (\w+)`)},
+	{cExt, `^(?:typedef )?(?:struct|class|enum) \w+`, lazyregexp.New(`(?:struct|class|enum) (\w+)`)},
 }
 
 // apiProbe looks for the names of the main language; ok is false when scout has
 // no rule for it.
-func apiProbe(h hints) (p searchProbe, name *regexp.Regexp, ok bool) {
+func apiProbe(h hints) (p searchProbe, name *lazyregexp.Regexp, ok bool) {
 	if len(h.Exts) == 0 {
 		return searchProbe{}, nil, false
 	}
@@ -146,24 +147,24 @@ func reportLargestFiles(t *conversation, a *agentAnswer) {
 var declared = []struct {
 	kind, title string
 	files       []string
-	pattern     *regexp.Regexp
+	pattern     *lazyregexp.Regexp
 }{
-	{kindEntry, "Where users of it begin", []string{"package.json"}, regexp.MustCompile(`^\s*"(main|module|exports|bin|browser|types)"\s*:`)},
-	{kindEntry, "Where users of it begin", []string{"pyproject.toml"}, regexp.MustCompile(`^\[(project\.scripts|tool\.poetry\.scripts|project\.entry-points.*)\]`)},
-	{kindEntry, "Where users of it begin", []string{"Cargo.toml"}, regexp.MustCompile(`^\[(lib|\[bin\])\]`)},
-	{kindEntry, "The module that others import", []string{"go.mod"}, regexp.MustCompile(`^module \S`)},
-	{kindEntry, "The artifact that others depend on", []string{"pom.xml"}, regexp.MustCompile(`^(\s{2}|\s{4}|\t)<artifactId>`)},
-	{kindToolchain, "Needs", []string{"go.mod"}, regexp.MustCompile(`^(go|toolchain) \S`)},
-	{kindToolchain, "Needs", []string{"package.json"}, regexp.MustCompile(`^\s*"(node|npm|packageManager)"\s*:\s*"[^"]*\d`)},
-	{kindToolchain, "Needs", []string{"pyproject.toml"}, regexp.MustCompile(`^(requires-python|python|build-backend)\s*=`)},
-	{kindToolchain, "Needs", []string{"Cargo.toml"}, regexp.MustCompile(`^(edition|rust-version)\s*=`)},
-	{kindToolchain, "Needs", []string{"pom.xml"}, regexp.MustCompile(`<(maven\.compiler\.\w+|java\.version|source|release)>\d`)},
-	{kindToolchain, "Needs", []string{"build.gradle", "build.gradle.kts"}, regexp.MustCompile(`(source|target)Compatibility|languageVersion|jvmTarget`)},
-	{kindToolchain, "Needs", []string{"composer.json"}, regexp.MustCompile(`^\s*"php"\s*:`)},
-	{kindToolchain, "Needs", []string{"Gemfile"}, regexp.MustCompile(`^ruby\s`)},
-	{kindLicense, "License", []string{"package.json", "composer.json"}, regexp.MustCompile(`^\s*"license"\s*:\s*"`)},
-	{kindLicense, "License", []string{"pyproject.toml", "Cargo.toml"}, regexp.MustCompile(`^license\s*=`)},
-	{kindLicense, "License", []string{"pom.xml"}, regexp.MustCompile(`(?i)<name>[^<]*(license|MIT|apache|GPL|BSD)[^<]*</name>`)},
+	{kindEntry, "Where users of it begin", []string{"package.json"}, lazyregexp.New(`^\s*"(main|module|exports|bin|browser|types)"\s*:`)},
+	{kindEntry, "Where users of it begin", []string{"pyproject.toml"}, lazyregexp.New(`^\[(project\.scripts|tool\.poetry\.scripts|project\.entry-points.*)\]`)},
+	{kindEntry, "Where users of it begin", []string{"Cargo.toml"}, lazyregexp.New(`^\[(lib|\[bin\])\]`)},
+	{kindEntry, "The module that others import", []string{"go.mod"}, lazyregexp.New(`^module \S`)},
+	{kindEntry, "The artifact that others depend on", []string{"pom.xml"}, lazyregexp.New(`^(\s{2}|\s{4}|\t)<artifactId>`)},
+	{kindToolchain, "Needs", []string{"go.mod"}, lazyregexp.New(`^(go|toolchain) \S`)},
+	{kindToolchain, "Needs", []string{"package.json"}, lazyregexp.New(`^\s*"(node|npm|packageManager)"\s*:\s*"[^"]*\d`)},
+	{kindToolchain, "Needs", []string{"pyproject.toml"}, lazyregexp.New(`^(requires-python|python|build-backend)\s*=`)},
+	{kindToolchain, "Needs", []string{"Cargo.toml"}, lazyregexp.New(`^(edition|rust-version)\s*=`)},
+	{kindToolchain, "Needs", []string{"pom.xml"}, lazyregexp.New(`<(maven\.compiler\.\w+|java\.version|source|release)>\d`)},
+	{kindToolchain, "Needs", []string{"build.gradle", "build.gradle.kts"}, lazyregexp.New(`(source|target)Compatibility|languageVersion|jvmTarget`)},
+	{kindToolchain, "Needs", []string{"composer.json"}, lazyregexp.New(`^\s*"php"\s*:`)},
+	{kindToolchain, "Needs", []string{"Gemfile"}, lazyregexp.New(`^ruby\s`)},
+	{kindLicense, "License", []string{"package.json", "composer.json"}, lazyregexp.New(`^\s*"license"\s*:\s*"`)},
+	{kindLicense, "License", []string{"pyproject.toml", "Cargo.toml"}, lazyregexp.New(`^license\s*=`)},
+	{kindLicense, "License", []string{"pom.xml"}, lazyregexp.New(`(?i)<name>[^<]*(license|MIT|apache|GPL|BSD)[^<]*</name>`)},
 }
 
 // reportDeclarations reports what a manifest declares about the project itself.

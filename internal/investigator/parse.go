@@ -1,9 +1,10 @@
 package investigator
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // Readers of tool results. Each accepts any text and skips what does not have the agreed
@@ -33,7 +34,7 @@ type lineForm struct {
 }
 
 // formLine is how a grep with group begins the text of a line.
-var formLine = regexp.MustCompile(`^\[(\d+)×(?: to (.+?):(\d+))?\] (.*)$`)
+var formLine = lazyregexp.New(`^\[(\d+)×(?: to (.+?):(\d+))?\] (.*)$`)
 
 // forms returns the forms that a grep with group found.
 func (s grepResult) forms() (forms []lineForm) {
@@ -57,9 +58,9 @@ type grepResult struct {
 }
 
 var (
-	grepLine = regexp.MustCompile(`^(.+?):(\d+):(.*)$`)
-	grepLast = regexp.MustCompile(`^\[(\d+) match(?:es)? in (\d+) files?; (\d+) files? searched(.*)\]$`)
-	skipped  = regexp.MustCompile(`(\d+) large files? skipped`)
+	grepLine = lazyregexp.New(`^(.+?):(\d+):(.*)$`)
+	grepLast = lazyregexp.New(`^\[(\d+) match(?:es)? in (\d+) files?; (\d+) files? searched(.*)\]$`)
+	skipped  = lazyregexp.New(`(\d+) large files? skipped`)
 )
 
 func parseGrep(text string) grepResult {
@@ -89,8 +90,8 @@ type fileExcerpt struct {
 }
 
 var (
-	readLine = regexp.MustCompile(`^(\d+)\t(.*)$`)
-	readLast = regexp.MustCompile(`^\[lines (\d+)-(\d+) of (\d+)\]$`)
+	readLine = lazyregexp.New(`^(\d+)\t(.*)$`)
+	readLast = lazyregexp.New(`^\[lines (\d+)-(\d+) of (\d+)\]$`)
 )
 
 func parseRead(path, text string) fileExcerpt {
@@ -157,9 +158,9 @@ type globResult struct {
 }
 
 var (
-	globCount = regexp.MustCompile(`^\[(\d+) files?, (\d+) bytes?\b.*\]$`)
-	extItem   = regexp.MustCompile(`^(\S+) (\d+) (\d+)$`)
-	sizedItem = regexp.MustCompile(`^(.+) (\d+)$`)
+	globCount = lazyregexp.New(`^\[(\d+) files?, (\d+) bytes?\b.*\]$`)
+	extItem   = lazyregexp.New(`^(\S+) (\d+) (\d+)$`)
+	sizedItem = lazyregexp.New(`^(.+) (\d+)$`)
 )
 
 func parseGlob(text string) globResult {
@@ -201,8 +202,8 @@ type commit struct {
 }
 
 var (
-	hashForm = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
-	logLast  = regexp.MustCompile(`^\[(\d+) commits? shown of (\d+)(.*)\]$`)
+	hashForm = lazyregexp.New(`^[0-9a-f]{7,64}$`)
+	logLast  = lazyregexp.New(`^\[(\d+) commits? shown of (\d+)(.*)\]$`)
 )
 
 // gitHistory is the result of git_log or git_numstat.
@@ -244,7 +245,7 @@ func parseLog(text string) gitHistory {
 	return h
 }
 
-var numstatLast = regexp.MustCompile(`^\[(\d+) commits?(.*)\]$`)
+var numstatLast = lazyregexp.New(`^\[(\d+) commits?(.*)\]$`)
 
 func parseNumstat(text string) gitHistory {
 	var h gitHistory

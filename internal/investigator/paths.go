@@ -2,9 +2,10 @@ package investigator
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // language describes a file extension.
@@ -65,8 +66,8 @@ var (
 	asideDirs = []string{"test", "tests", "__tests__", "spec", "specs", "testing", "testdata", "fixtures", "fixture", "e2e", "mock", "mocks",
 		"__mocks__", "example", "examples", "_examples", "sample", "samples", "demo", "demos", "doc", "docs", "bench", "benchmark", "benchmarks",
 		"integration", "testutil", "testutils"}
-	foreignName = regexp.MustCompile(`(?i)(\.pb\.go|\.pb\.gw\.go|_pb2?\.py|_generated\.|\.generated\.|\.gen\.|\.designer\.|^zz_generated|\.min\.|bindata\.go|\.bundle\.|\.lock$|-lock\.|\.snap$|\.map$|_string\.go$)`)
-	testName    = regexp.MustCompile(`(?i)(_test\.|\.test\.|\.spec\.|_spec\.|^test_|-test\.|^conftest\.py$|^test\.[a-z]+$|^benchmark)|(Tests?|IT|Spec|Benchmark)\.(java|kt|scala|cs|swift|php|groovy)$`)
+	foreignName = lazyregexp.New(`(?i)(\.pb\.go|\.pb\.gw\.go|_pb2?\.py|_generated\.|\.generated\.|\.gen\.|\.designer\.|^zz_generated|\.min\.|bindata\.go|\.bundle\.|\.lock$|-lock\.|\.snap$|\.map$|_string\.go$)`)
+	testName    = lazyregexp.New(`(?i)(_test\.|\.test\.|\.spec\.|_spec\.|^test_|-test\.|^conftest\.py$|^test\.[a-z]+$|^benchmark)|(Tests?|IT|Spec|Benchmark)\.(java|kt|scala|cs|swift|php|groovy)$`)
 )
 
 func originOf(p string) fileOrigin {
@@ -155,10 +156,10 @@ func sourceGlob(exts, more []string) string {
 var logBases = []string{"syslog", "messages", "dmesg", "auth.log", "kern.log", "catalina.out", "nohup.out"}
 
 // logWord is the word "log" in the name of a file.
-var logWord = regexp.MustCompile(`(?:^|[^a-z])logs?(?:[^a-z]|$)`)
+var logWord = lazyregexp.New(`(?:^|[^a-z])logs?(?:[^a-z]|$)`)
 
 // rotatedName is the end of the name of a log that was rotated: a number or a date.
-var rotatedName = regexp.MustCompile(`[._-]\d[\d._-]*$`)
+var rotatedName = lazyregexp.New(`[._-]\d[\d._-]*$`)
 
 // isPacked reports whether a path names a compressed file.
 func isPacked(p string) bool {

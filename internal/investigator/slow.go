@@ -2,10 +2,11 @@ package investigator
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // Operations that took a second or more, according to the logs.
@@ -18,8 +19,8 @@ const (
 )
 
 var (
-	slowMillis  = regexp.MustCompile(`\b([1-9]\d{3,6})(?:\.\d+)? ?ms\b|(?:_ms|Ms|_millis|[Ll]atency|[Dd]uration|[Ee]lapsed|responseTime)"?[=:] ?"?([1-9]\d{3,6})\b`)
-	slowSeconds = regexp.MustCompile(`\b(?:took|in|after|elapsed|duration|latency)[ =:"]{1,3}([1-9]\d{0,3}(?:\.\d+)?)s(?:ec\w*)?\b`)
+	slowMillis  = lazyregexp.New(`\b([1-9]\d{3,6})(?:\.\d+)? ?ms\b|(?:_ms|Ms|_millis|[Ll]atency|[Dd]uration|[Ee]lapsed|responseTime)"?[=:] ?"?([1-9]\d{3,6})\b`)
+	slowSeconds = lazyregexp.New(`\b(?:took|in|after|elapsed|duration|latency)[ =:"]{1,3}([1-9]\d{0,3}(?:\.\d+)?)s(?:ec\w*)?\b`)
 )
 
 func askSlow(t *conversation) wantedCall { return askLogs(t, slowWords, "slow operations", slowRead) }

@@ -2,8 +2,9 @@ package investigator
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/clip"
@@ -53,8 +54,8 @@ type toolExchange struct {
 }
 
 var (
-	roleLine    = regexp.MustCompile(`(?m)\Aagent:[ \t]*([\w-]+)`)
-	newQuestion = regexp.MustCompile(`(?i)\binvestigate\b`)
+	roleLine    = lazyregexp.New(`(?m)\Aagent:[ \t]*([\w-]+)`)
+	newQuestion = lazyregexp.New(`(?i)\binvestigate\b`)
 )
 
 // readConversation keeps the messages of the last task: in a longer conversation an earlier
@@ -216,7 +217,7 @@ func (t *conversation) callsThatFit(wants []wantedCall) []wantedCall {
 	return wants
 }
 
-var clipNote = regexp.MustCompile(`\[clipped: [^\]]*\]`)
+var clipNote = lazyregexp.New(`\[clipped: [^\]]*\]`)
 
 // describeGaps reports which wanted calls returned nothing, or not everything.
 func (t *conversation) describeGaps(wants []wantedCall) []string {

@@ -6,9 +6,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // encodedForms returns the forms in which a value may occur.
@@ -18,7 +19,7 @@ func encodedForms(v string) []string {
 	return append(forms, base64Forms(v)...)
 }
 
-var percent = regexp.MustCompile(`%[0-9A-F]{2}`)
+var percent = lazyregexp.New(`%[0-9A-F]{2}`)
 
 // escapedForms returns the forms in URLs and in quoted texts.
 func escapedForms(v string) []string {

@@ -14,9 +14,10 @@ package redact
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/multimatch"
 )
@@ -124,9 +125,9 @@ const (
 )
 
 var (
-	envName    = regexp.MustCompile(`(?i)^(\.env(\..+|rc)?|.+\.env)$`)
-	sourceName = regexp.MustCompile(`(?i)\.(go|py|[cm]?jsx?|[cm]?tsx?|java|kts?|scala|groovy|c|h|cc|cpp|cxx|hpp|m|mm|cs|fs|rs|rb|php|pl|pm|swift|lua|dart|exs?|erl|hs|ml|clj|zig|nim|jl|vue|svelte|proto)$`)
-	keyName    = regexp.MustCompile(`(?i)^(id_(rsa|dsa|ecdsa|ed25519)(_.+)?|.+\.(pem|key|p8|ppk))$`)
+	envName    = lazyregexp.New(`(?i)^(\.env(\..+|rc)?|.+\.env)$`)
+	sourceName = lazyregexp.New(`(?i)\.(go|py|[cm]?jsx?|[cm]?tsx?|java|kts?|scala|groovy|c|h|cc|cpp|cxx|hpp|m|mm|cs|fs|rs|rb|php|pl|pm|swift|lua|dart|exs?|erl|hs|ml|clj|zig|nim|jl|vue|svelte|proto)$`)
+	keyName    = lazyregexp.New(`(?i)^(id_(rsa|dsa|ecdsa|ed25519)(_.+)?|.+\.(pem|key|p8|ppk))$`)
 )
 
 // NewLineMasker starts on a file; path may be "" for text of unknown origin.
@@ -144,12 +145,12 @@ func (m *Masker) NewLineMasker(path string) *LineMasker {
 }
 
 var (
-	keyBegin = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----`)
+	keyBegin = lazyregexp.New(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----`)
 	keyEnd   = []byte("-----END ")
-	keyBody  = regexp.MustCompile(`(?:^|[\s"':])([A-Za-z0-9+/=]{16,})(?:\\[nr])*["'+;,\s]*$`)
-	keyTail  = regexp.MustCompile(`(?:^|[\s"':])([A-Za-z0-9+/=]{2,})(?:\\[nr])*["'+;,\s]*$`)
-	keyRun   = regexp.MustCompile(`[A-Za-z0-9+/=]{16,}`)
-	keyHead  = regexp.MustCompile(`^\s*(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash)\s*:.*)?$`)
+	keyBody  = lazyregexp.New(`(?:^|[\s"':])([A-Za-z0-9+/=]{16,})(?:\\[nr])*["'+;,\s]*$`)
+	keyTail  = lazyregexp.New(`(?:^|[\s"':])([A-Za-z0-9+/=]{2,})(?:\\[nr])*["'+;,\s]*$`)
+	keyRun   = lazyregexp.New(`[A-Za-z0-9+/=]{16,}`)
+	keyHead  = lazyregexp.New(`^\s*(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash)\s*:.*)?$`)
 )
 
 // keyLinesMax is the maximum number of lines of a private key: a frame that is never closed
@@ -243,7 +244,7 @@ func (m *Masker) exactSpans(line []byte) []span {
 	return spans
 }
 
-var envAssign = regexp.MustCompile(`^\s*#*\s*(?:export\s+)?[A-Za-z_][\w.-]*\s*[=:]\s*`)
+var envAssign = lazyregexp.New(`^\s*#*\s*(?:export\s+)?[A-Za-z_][\w.-]*\s*[=:]\s*`)
 
 // maskEnvLine masks the value of an assignment. A line that is not an assignment, a comment or
 // blank continues a value.
@@ -321,4 +322,4 @@ func EnvValues(text string) []string {
 // elsewhere as well.
 const envNamedMin = 8
 
-var secretName = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|credential|auth`)
+var secretName = lazyregexp.New(`(?i)pass|pwd|secret|token|key|credential|auth`)

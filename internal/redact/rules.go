@@ -3,9 +3,10 @@ package redact
 import (
 	"bytes"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/multimatch"
 )
@@ -14,7 +15,7 @@ import (
 // match if the pattern has no group.
 type secretRule struct {
 	words         []string // one of them is in every line that the pattern can match
-	pattern       *regexp.Regexp
+	pattern       *lazyregexp.Regexp
 	needsByte     byte                    // a character that the line must have too; 0: none
 	afterWord     bool                    // the pattern is tried directly after each word, and nowhere else
 	configOnly    bool                    // not for source code, where such a value is an expression
@@ -29,12 +30,12 @@ const (
 
 // issuedToken finds tokens in the format of one issuer. Case counts.
 func issuedToken(pattern string, words ...string) secretRule {
-	return secretRule{words: words, pattern: regexp.MustCompile(pattern)}
+	return secretRule{words: words, pattern: lazyregexp.New(pattern)}
 }
 
 // namedValue finds the value that follows a name, directly after a word of the name.
 func namedValue(judge func(string) bool, pattern string, words ...string) secretRule {
-	return secretRule{words: words, pattern: regexp.MustCompile("^(?i:" + pattern + ")"), afterWord: true, isSecretValue: judge}
+	return secretRule{words: words, pattern: lazyregexp.New("^(?i:" + pattern + ")"), afterWord: true, isSecretValue: judge}
 }
 
 const (
@@ -64,13 +65,13 @@ var rules = []secretRule{
 	issuedToken(`xox[abeoprs]-[A-Za-z0-9-]{10,}|\bxapp-[A-Za-z0-9-]{10,}`, "xox", "xapp-"),
 	issuedToken(`hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{20,})`, "hooks.slack.com"),
 	issuedToken(`\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|\bwhsec_[A-Za-z0-9+/=]{16,}`, "k_live_", "k_test_", "whsec_"),
-	{words: []string{"sk-"}, pattern: regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}`), isSecretValue: looksRandom},
+	{words: []string{"sk-"}, pattern: lazyregexp.New(`\bsk-[A-Za-z0-9_-]{20,}`), isSecretValue: looksRandom},
 	issuedToken(`\bAIza[0-9A-Za-z_-]{35}|\bya29\.[0-9A-Za-z_-]{20,}|\bGOCSPX-[0-9A-Za-z_-]{20,}`, "AIza", "ya29.", "GOCSPX-"),
 	issuedToken(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`, "eyJ"),
 	issuedToken(`\bnpm_[A-Za-z0-9]{30,}|\bhf_[A-Za-z]{30,}|\bdckr_pat_[A-Za-z0-9_-]{20,}|\bpypi-[A-Za-z0-9_-]{40,}`, "npm_", "hf_", "dckr_pat_", "pypi-"),
 	issuedToken(`\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`, "SG."),
 	issuedToken(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:\\[nr]|\s)*([A-Za-z0-9+/=\\\s]{16,})`, "PRIVATE KEY"),
-	{words: []string{"://"}, needsByte: '@', pattern: regexp.MustCompile(`[a-zA-Z]://[^/\s:@"'<>]*:([^/\s:@"'<>]{3,})@[\w\[]`), isSecretValue: isNotPlaceholder},
+	{words: []string{"://"}, needsByte: '@', pattern: lazyregexp.New(`[a-zA-Z]://[^/\s:@"'<>]*:([^/\s:@"'<>]{3,})@[\w\[]`), isSecretValue: isNotPlaceholder},
 	namedValue(looksRandom, scheme, "bearer", "basic"),
 	namedValue(looksRandom, nameEnd+assign+quoted, nameWords...),
 	namedValue(looksRandom, nameEnd+escaped, nameWords...),
@@ -146,15 +147,15 @@ func containsAny(line []byte, words []string) bool {
 }
 
 var (
-	placeholders = regexp.MustCompile(`(?i)\$\{|\{\{|\$\(|^\$[A-Z_]|%[svdq]|%\(|example|change_?me|placeholder|your[-_]|x{4,}|\*{3}|\.\.\.|dummy|\[masked\]|getenv|environ|process\.env|^<.*>$`)
-	pathLike     = regexp.MustCompile(`^(?:[a-z][a-z0-9+.-]*://|\.{0,2}/|[A-Za-z]:\\)`)
-	letters      = regexp.MustCompile(`[A-Za-z]`)
-	digits       = regexp.MustCompile(`[0-9]`)
-	symbols      = regexp.MustCompile(`[!@#$%^&*+=?~]`)
-	identifier   = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)
-	digitsInside = regexp.MustCompile(`[0-9][^0-9]`)
-	number       = regexp.MustCompile(`^[-+]?(?:0[xX][0-9a-fA-F_]+|[0-9][0-9_.]*(?:[eE][-+]?[0-9]+)?)$`)
-	hexOnly      = regexp.MustCompile(`^[0-9a-fA-F]{32,}$`)
+	placeholders = lazyregexp.New(`(?i)\$\{|\{\{|\$\(|^\$[A-Z_]|%[svdq]|%\(|example|change_?me|placeholder|your[-_]|x{4,}|\*{3}|\.\.\.|dummy|\[masked\]|getenv|environ|process\.env|^<.*>$`)
+	pathLike     = lazyregexp.New(`^(?:[a-z][a-z0-9+.-]*://|\.{0,2}/|[A-Za-z]:\\)`)
+	letters      = lazyregexp.New(`[A-Za-z]`)
+	digits       = lazyregexp.New(`[0-9]`)
+	symbols      = lazyregexp.New(`[!@#$%^&*+=?~]`)
+	identifier   = lazyregexp.New(`^[A-Za-z_][\w.]*$`)
+	digitsInside = lazyregexp.New(`[0-9][^0-9]`)
+	number       = lazyregexp.New(`^[-+]?(?:0[xX][0-9a-fA-F_]+|[0-9][0-9_.]*(?:[eE][-+]?[0-9]+)?)$`)
+	hexOnly      = lazyregexp.New(`^[0-9a-fA-F]{32,}$`)
 )
 
 // Entropy, in bits a byte, from which a value looks random. English words of

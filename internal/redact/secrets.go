@@ -2,13 +2,14 @@ package redact
 
 import (
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // secretVariable matches the names of variables that hold a secret.
-var secretVariable = regexp.MustCompile(`(?i)(^|_)(PASS|PASSWD|PASSWORD|PASSPHRASE|PWD|SECRETS?|TOKENS?|KEY|APIKEY|CREDENTIALS?|AUTH|COOKIE|DSN)($|_)`)
+var secretVariable = lazyregexp.New(`(?i)(^|_)(PASS|PASSWD|PASSWORD|PASSPHRASE|PWD|SECRETS?|TOKENS?|KEY|APIKEY|CREDENTIALS?|AUTH|COOKIE|DSN)($|_)`)
 
 // SecretBytesMin is the minimum length of a variable's or a credential's value to count as
 // a secret.
@@ -16,14 +17,14 @@ const SecretBytesMin = 8
 
 // plainWord matches a value that is a placeholder, not a secret: "not-needed", "ollama".
 // Masking it would remove ordinary words from ordinary texts.
-var plainWord = regexp.MustCompile(`^[A-Za-z]+([-_. ][A-Za-z]+)*$`)
+var plainWord = lazyregexp.New(`^[A-Za-z]+([-_. ][A-Za-z]+)*$`)
 
 // plainBytesMax is the maximum length of words that count as plain.
 const plainBytesMax = 24
 
 // notSecret are values that are no secrets although the names of their variables suggest
 // it.
-var notSecret = regexp.MustCompile(`^(?:~?/|\./|[A-Za-z]:\\|[+-]?[0-9.]+$)`)
+var notSecret = lazyregexp.New(`^(?:~?/|\./|[A-Za-z]:\\|[+-]?[0-9.]+$)`)
 
 // isSecret reports whether a value from a place for secrets looks like one.
 func isSecret(v string) bool {

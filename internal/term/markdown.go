@@ -1,20 +1,21 @@
 package term
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // markdownWidth is the most columns of a paragraph: longer lines are hard to read.
 const markdownWidth = 100
 
 var (
-	headingLine = regexp.MustCompile(`^#{1,6}\s+(.*?)(?:\s+#+)?$`)
-	listLine    = regexp.MustCompile(`^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$`)
-	fenceLine   = regexp.MustCompile("^(`{3,}[^`]*|~{3,}.*)$")
-	quoteLine   = regexp.MustCompile(`^>\s?(.*)$`)
-	ruleLine    = regexp.MustCompile(`^\s*([-*_])(\s*[-*_]){2,}\s*$`)
-	tableLine   = regexp.MustCompile(`^\s*\|.*\|\s*$`)
+	headingLine = lazyregexp.New(`^#{1,6}\s+(.*?)(?:\s+#+)?$`)
+	listLine    = lazyregexp.New(`^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$`)
+	fenceLine   = lazyregexp.New("^(`{3,}[^`]*|~{3,}.*)$")
+	quoteLine   = lazyregexp.New(`^>\s?(.*)$`)
+	ruleLine    = lazyregexp.New(`^\s*([-*_])(\s*[-*_]){2,}\s*$`)
+	tableLine   = lazyregexp.New(`^\s*\|.*\|\s*$`)
 )
 
 // Markdown draws the Markdown that models write, for a terminal of width columns: headings, lists, quotes, code,

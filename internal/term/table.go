@@ -1,11 +1,12 @@
 package term
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
-var delimiterCell = regexp.MustCompile(`^:?-+:?$`)
+var delimiterCell = lazyregexp.New(`^:?-+:?$`)
 
 const (
 	columnGap     = 2  // columns between two columns of a table

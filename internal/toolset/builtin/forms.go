@@ -3,9 +3,10 @@ package builtin
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/jsonlog"
 )
@@ -36,8 +37,8 @@ type formCounts struct {
 }
 
 var (
-	formWord = regexp.MustCompile(`[0-9A-Za-z_-]*[0-9][0-9A-Za-z_-]*`)
-	codeWord = regexp.MustCompile(`^[A-Z][A-Z_]*-?[0-9]+$`) // ORA-00942 is the message itself
+	formWord = lazyregexp.New(`[0-9A-Za-z_-]*[0-9][0-9A-Za-z_-]*`)
+	codeWord = lazyregexp.New(`^[A-Z][A-Z_]*-?[0-9]+$`) // ORA-00942 is the message itself
 )
 
 // formOf is the form of a line: its words that have a digit do not count, unless they are codes.

@@ -7,9 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync/atomic"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/process"
 	"github.com/troupe-run/troupe/internal/redact"
@@ -221,7 +222,7 @@ func (v *gitView) relativeFlags() []string {
 	return []string{"--relative=" + v.repo.prefix}
 }
 
-var revisionForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./~^@{}+-]{0,199}$`)
+var revisionForm = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_./~^@{}+-]{0,199}$`)
 
 // checkRevision checks a revision that a model wrote and returns the hash, date, author and subject of its commit.
 func (v *gitView) checkRevision(ctx context.Context, rev string) ([]string, error) {

@@ -8,10 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // Limits of refs.
@@ -128,9 +129,9 @@ func (v *gitView) fillView(tree bool) error {
 }
 
 var (
-	hashForm    = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
-	shallowForm = regexp.MustCompile(`^([0-9a-f]{40,64}\s*)+$`)
-	refForm     = regexp.MustCompile(`^refs/[^\x00-\x20\x7f~^:?*\[\\]+$`)
+	hashForm    = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+	shallowForm = lazyregexp.New(`^([0-9a-f]{40,64}\s*)+$`)
+	refForm     = lazyregexp.New(`^refs/[^\x00-\x20\x7f~^:?*\[\\]+$`)
 )
 
 // readRefs returns the commit of HEAD and all refs, in the form of a packed-refs file.
