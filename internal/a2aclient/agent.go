@@ -9,8 +9,9 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // NamePrefix begins the name of an agent of this protocol in an agent file: a2a/NAME.
@@ -34,13 +35,13 @@ type Agent struct {
 }
 
 var (
-	nameForm     = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}$`)
-	variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	headerForm   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,63}$`)
+	nameForm     = lazyregexp.New(`^[A-Za-z0-9_-]{1,63}$`)
+	variableForm = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	headerForm   = lazyregexp.New(`^[A-Za-z][A-Za-z0-9-]{0,63}$`)
 )
 
 // ownHeaders are the headers of a request that the protocol and HTTP define.
-var ownHeaders = regexp.MustCompile(`(?i)^(host|content-.*|accept.*|a2a-.*|connection|transfer-encoding|te|upgrade|` +
+var ownHeaders = lazyregexp.New(`(?i)^(host|content-.*|accept.*|a2a-.*|connection|transfer-encoding|te|upgrade|` +
 	`trailer|expect|cookie|user-agent)$`)
 
 // IsName reports whether a name in an agent file is that of an agent of this protocol, a2a/NAME.

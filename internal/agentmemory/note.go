@@ -12,11 +12,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // Limits of a store.
@@ -51,7 +52,7 @@ type Note struct {
 	Tainted bool `json:"tainted,omitempty"`
 }
 
-var noteNamePattern = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+var noteNamePattern = lazyregexp.New(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // nameBytesMax bounds the name of a note.
 const nameBytesMax = 64

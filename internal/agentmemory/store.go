@@ -9,9 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/safefile"
 )
@@ -29,7 +30,7 @@ type Store struct {
 	stateDir          string
 }
 
-var agentNamePattern = regexp.MustCompile(`^[a-z0-9_-]{1,64}$`)
+var agentNamePattern = lazyregexp.New(`^[a-z0-9_-]{1,64}$`)
 
 // OpenStore names a store in a state directory. It creates nothing: the first write does.
 func OpenStore(stateDir, scope, agent, dir string) (Store, error) {

@@ -5,9 +5,10 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/nats-io/nkeys"
 
@@ -69,9 +70,9 @@ type agentSender struct {
 }
 
 var (
-	accountNameForm = regexp.MustCompile(`^([A-Za-z0-9_-]+|\$G)$`)
-	nonceForm       = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	signingTimeForm = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)$`)
+	accountNameForm = lazyregexp.New(`^([A-Za-z0-9_-]+|\$G)$`)
+	nonceForm       = lazyregexp.New(`^[A-Za-z0-9_-]{1,64}$`)
+	signingTimeForm = lazyregexp.New(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)$`)
 )
 
 // isAgentID reports whether an account and a user name an agent: the user by its public key, the account by its

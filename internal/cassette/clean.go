@@ -3,16 +3,17 @@ package cassette
 import (
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // secretName matches the names of headers and parameters whose values are
 // secret.
-var secretName = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|passw|credential|session|signature|^sig$|^code$`)
+var secretName = lazyregexp.New(`(?i)auth|key|token|secret|cookie|passw|credential|session|signature|^sig$|^code$`)
 
 // countsTokens matches headers that are about the other kind of tokens.
-var countsTokens = regexp.MustCompile(`(?i)ratelimit|max-?tokens|tokens-`)
+var countsTokens = lazyregexp.New(`(?i)ratelimit|max-?tokens|tokens-`)
 
 func isSecretName(name string) bool {
 	return secretName.MatchString(name) && !countsTokens.MatchString(name)
@@ -42,7 +43,7 @@ func (c secretCleaner) cleanHeader(h http.Header) http.Header {
 }
 
 // addressed is an address within a header, such as where a redirect leads.
-var addressed = regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://[^\s"<>]+|^/[^\s]*\?[^\s]*$`)
+var addressed = lazyregexp.New(`[a-zA-Z][a-zA-Z0-9+.-]*://[^\s"<>]+|^/[^\s]*\?[^\s]*$`)
 
 func (c secretCleaner) cleanAddress(v string) string {
 	u, err := url.Parse(v)

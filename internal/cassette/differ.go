@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
@@ -64,7 +65,7 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-var plainKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var plainKey = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // firstDifference finds the first place where two JSON values differ, and shows both;
 // path is "" if there is none.

@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"go.yaml.in/yaml/v3"
 
@@ -118,8 +119,8 @@ func (d caseDecoder) badFile(line int, format string, args ...any) error {
 }
 
 var (
-	yamlLine  = regexp.MustCompile(`line (\d+): `)
-	yamlField = regexp.MustCompile(`field (\S+) not found in type eval\.(\w+)`)
+	yamlLine  = lazyregexp.New(`line (\d+): `)
+	yamlField = lazyregexp.New(`field (\S+) not found in type eval\.(\w+)`)
 )
 
 // yamlError turns the parser's first error into one with a position.
@@ -245,7 +246,7 @@ func renameCalls(replies []script.Reply) {
 	}
 }
 
-var notInName = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+var notInName = lazyregexp.New(`[^a-zA-Z0-9_-]`)
 
 // sanitizeName returns a tool's name in a form that a provider accepts.
 func sanitizeName(name string) string { return notInName.ReplaceAllString(name, "_") }

@@ -3,10 +3,11 @@ package mcpclient
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 const (
@@ -16,8 +17,8 @@ const (
 )
 
 var (
-	notOfNames = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
-	manyLines  = regexp.MustCompile(`__+`)
+	notOfNames = lazyregexp.New(`[^a-zA-Z0-9_-]+`)
+	manyLines  = lazyregexp.New(`__+`)
 )
 
 // ServerName makes a name that can stand in the names of tools: without "__",

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/safefile"
 )
@@ -28,7 +29,7 @@ var implied = map[string][]string{"npm": {"package.json", ".npmrc"}, "npx": {"pa
 var loaders = []string{"LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "ENV", "NODE_OPTIONS", "PYTHONSTARTUP", "PERL5OPT", "RUBYOPT", "JAVA_TOOL_OPTIONS"}
 
 // codeForm is the name of a file of code within a text.
-var codeForm = regexp.MustCompile(`\.(?:[mc]?[jt]s|py|sh|bash|rb|pl|php|lua|so|dylib|jar|wasm)\b`)
+var codeForm = lazyregexp.New(`\.(?:[mc]?[jt]s|py|sh|bash|rb|pl|php|lua|so|dylib|jar|wasm)\b`)
 
 // NamedFiles returns the regular files that the command of a server names by a path, with the
 // SHA-256 of each: a change of one of them changes what runs. Files that these load

@@ -5,9 +5,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/model"
 )
@@ -47,7 +48,7 @@ func ParseBaseURL(base string) (*url.URL, error) {
 
 // hostPattern matches an address without a scheme, as people type it. A key that stands in the wrong variable does
 // not match, and is not shown.
-var hostPattern = regexp.MustCompile(`^(localhost|[0-9]+(\.[0-9]+){3}|[a-z0-9-]+(\.[a-z0-9-]+)*(:[0-9]{1,5}|/v[0-9]))(:[0-9]{1,5})?(/[a-z0-9/._-]*)?$`)
+var hostPattern = lazyregexp.New(`^(localhost|[0-9]+(\.[0-9]+){3}|[a-z0-9-]+(\.[a-z0-9-]+)*(:[0-9]{1,5}|/v[0-9]))(:[0-9]{1,5})?(/[a-z0-9/._-]*)?$`)
 
 // suggestURL returns the end of a message about an address to which no request can be sent.
 func suggestURL(base string) string {

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
@@ -246,9 +247,9 @@ func isSyntaxError(err error) bool {
 const redacted = "[redacted]"
 
 var (
-	userinfo = regexp.MustCompile(`://[^/\s"']*@`)
-	query    = regexp.MustCompile(`(://[^\s"'?]*)\?[^\s"']*`)
-	keyLike  = regexp.MustCompile(`(?i)\b(?:sk|pk|rk)-[a-z0-9_*-]{6,}|\baiza[a-z0-9_-]{20,}|\bbearer\s+[^\s"',]+`)
+	userinfo = lazyregexp.New(`://[^/\s"']*@`)
+	query    = lazyregexp.New(`(://[^\s"'?]*)\?[^\s"']*`)
+	keyLike  = lazyregexp.New(`(?i)\b(?:sk|pk|rk)-[a-z0-9_*-]{6,}|\baiza[a-z0-9_-]{20,}|\bbearer\s+[^\s"',]+`)
 )
 
 // minSecret keeps a one-letter test key from redacting half a message.

@@ -6,9 +6,10 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -372,7 +373,7 @@ func KVSubject(bucket, key string) (string, error) {
 
 // foreignForm is the form of the name of an agent of another program: three tokens of its subject. The protocol
 // recommends lower-case letters, but agents exist that have others.
-var foreignForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}/[A-Za-z0-9_-]{1,63}/[A-Za-z0-9_-]{1,63}$`)
+var foreignForm = lazyregexp.New(`^[A-Za-z0-9_-]{1,63}/[A-Za-z0-9_-]{1,63}/[A-Za-z0-9_-]{1,63}$`)
 
 // errForeignAgent says that a name is not that of an agent of another program.
 var errForeignAgent = errors.New("names: not HARNESS/OWNER/NAME with letters, digits, _ and -, such as cc/derek/reviewer")

@@ -12,10 +12,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"go.yaml.in/yaml/v3"
 
@@ -171,7 +172,7 @@ func scanSkills(dir fs.FS, read func(string) ([]byte, error), at, shown string, 
 	}
 }
 
-var nameForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+var nameForm = lazyregexp.New(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // parseSkill reads the front matter; the rest is the body.
 func parseSkill(data []byte) (name, description, body string, err error) {
