@@ -26,20 +26,21 @@ type Config struct {
 // Agent is an agent that is offered.
 type Agent struct{ Name, Description string }
 
-// Paths of an agent. The handler serves both.
+// Paths of an agent, and of the card of the node: that of its first agent. The handler serves them.
 const (
-	Path     = "/a2a/{agent}"
-	CardPath = Path + "/.well-known/agent-card.json"
+	Path         = "/a2a/{agent}"
+	NodeCardPath = "/.well-known/agent-card.json"
+	CardPath     = Path + NodeCardPath
 )
 
 const protocolVersion = "1.0"
 
-// NewHandler returns the handler of Path and CardPath. The HTTP API has checked Host, Origin and the token.
+// NewHandler returns the handler of the paths. The HTTP API has checked Host, Origin and the token.
 func NewHandler(cfg Config) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("agent")
 		for _, a := range cfg.Agents() {
-			if a.Name != name {
+			if a.Name != name && r.URL.Path != NodeCardPath {
 				continue
 			}
 			if r.Method == http.MethodGet {

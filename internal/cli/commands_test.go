@@ -27,10 +27,11 @@ func leafCommands(c *cobra.Command) (list []*cobra.Command) {
 
 // singleFormat are commands whose output has one form.
 var singleFormat = []string{
-	"troupe man", // it writes files
-	"troupe fmt", // a filter: it writes what it reads
-	"troupe top", // a screen
-	"troupe up",  // it says what it does until it is stopped
+	"troupe man",       // it writes files
+	"troupe mcp serve", // a protocol
+	"troupe fmt",       // a filter: it writes what it reads
+	"troupe top",       // a screen
+	"troupe up",        // it says what it does until it is stopped
 }
 
 func TestEveryCommandHasExamplesAndJSON(t *testing.T) {

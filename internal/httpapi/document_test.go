@@ -97,6 +97,7 @@ var operations = map[string]operation{
 	"DELETE /api/v1/schedules/{id}":                  {summary: "End a schedule; its runs stay", answers: map[int]any{204: nil}},
 	"POST /v1/chat/completions": {summary: "A run of the agent that model names, in the form of OpenAI", body: ChatRequest{}, loose: true, stream: "chat.completion.chunk, then [DONE]",
 		answers: map[int]any{200: ChatCompletion{}}},
+	"GET /.well-known/agent-card.json":             {summary: "The card of the node's first agent, for programs that speak A2A and know the address of the node only", answers: map[int]any{200: anyDocument{}, 404: Problem{}}},
 	"GET /a2a/{agent}/.well-known/agent-card.json": {summary: "The card of an agent, for programs that speak A2A", answers: map[int]any{200: anyDocument{}, 404: Problem{}}},
 	"POST /a2a/{agent}":                            {summary: "A request of the Agent2Agent protocol about an agent, JSON-RPC", body: anyDocument{}, stream: "responses of the protocol", answers: map[int]any{200: anyDocument{}}},
 	"POST /mcp":                                    {summary: "A message of the Model Context Protocol, streamable HTTP without sessions", body: anyDocument{}, stream: "messages of the protocol", answers: map[int]any{200: anyDocument{}, 202: nil}},

@@ -279,7 +279,7 @@ func (s *Server) routes() []route {
 		list = append(list, route{"POST", "/mcp", s.passOn(requireJSON(s.cfg.MCP))})
 	}
 	if s.cfg.A2A != nil {
-		list = append(list, route{"GET", a2aserver.CardPath, s.cfg.A2A.ServeHTTP}, route{"POST", a2aserver.Path, s.passOn(s.cfg.A2A)})
+		list = append(list, route{"GET", a2aserver.CardPath, s.cfg.A2A.ServeHTTP}, route{"GET", a2aserver.NodeCardPath, s.cfg.A2A.ServeHTTP}, route{"POST", a2aserver.Path, s.passOn(s.cfg.A2A)})
 	}
 	return list
 }

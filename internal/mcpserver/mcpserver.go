@@ -3,10 +3,14 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -15,6 +19,8 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/abandon"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/investigator"
 )
 
 const (
@@ -34,8 +40,12 @@ const (
 type Config struct {
 	Client  *client.Client
 	Version string
-	// Agents lists the agents that are offered as tools.
+	// Agents lists the agents that are offered as tools: see ListAgents.
 	Agents func() []Agent
+	// Dir is where a run works whose call names no directory. Default: the first root of the node.
+	Dir string
+	// Model is that of runs whose call names none. Default: the agent's or the node's.
+	Model string
 	// Answers offers the tool answer. A model calls the tools of an MCP client: with it, a model approves calls.
 	Answers bool
 }
@@ -43,11 +53,30 @@ type Config struct {
 // Agent is an agent that is a tool.
 type Agent struct{ Name, Description string }
 
-// newServer makes a server for one request, whose context ends when the client closes it,
-// with the agents of this moment.
-func newServer(request context.Context, cfg Config) *mcp.Server {
+// ListAgents lists the agents that are tools: own, the built-in one that begins runs without a model, and those of the
+// user's agent files that are exported. With the error, which names broken files, the list has the others.
+func ListAgents(own ...Agent) ([]Agent, error) {
+	list := slices.Clone(own)
+	for _, b := range investigator.BuiltinAgents() {
+		if b.Name == "coordinator" {
+			list = append(list, Agent{Name: b.Name, Description: b.Description})
+		}
+	}
+	defs, _, err := agentfile.Load(agentfile.UserDirs()...)
+	for _, d := range defs {
+		known := slices.ContainsFunc(list, func(a Agent) bool { return a.Name == d.Name })
+		if d.Export && !known {
+			list = append(list, Agent{Name: d.Name, Description: d.Description})
+		}
+	}
+	return list, err
+}
+
+// newServer makes a server for one request, or one connection, whose context ends when the client closes it,
+// with the agents of this moment. calls counts the agents' tools that are called.
+func newServer(request context.Context, cfg Config, calls *sync.WaitGroup) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "troupe", Title: "troupe", Version: cfg.Version}, nil)
-	v := verbs{cfg.Client, func(do func()) func() bool { return context.AfterFunc(request, do) }}
+	v := verbs{cfg, calls, func(do func()) func() bool { return context.AfterFunc(request, do) }}
 	mcp.AddTool(s, &mcp.Tool{Name: "list_runs", Description: "List the runs, newest first.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, v.listRuns)
 	mcp.AddTool(s, &mcp.Tool{Name: "run", Description: "Start a run of an agent. Returns its id, and its result if wait_seconds is given and it ends in that time."}, v.run)
 	mcp.AddTool(s, &mcp.Tool{Name: "get", Description: "Get the state of a run and its result.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, v.get)
@@ -63,13 +92,40 @@ func newServer(request context.Context, cfg Config) *mcp.Server {
 
 // NewHandler serves the protocol over HTTP, each request for itself, so any node may answer it.
 func NewHandler(cfg Config) http.Handler {
-	return mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server { return newServer(r.Context(), cfg) },
+	return mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server { return newServer(r.Context(), cfg, new(sync.WaitGroup)) },
 		&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}) // the HTTP API has checked Host and Origin
 }
 
-// verbs are the control verbs as tools, for one request.
+// Serve serves the protocol on two streams until in ends or ctx. The runs of agents' tools that are called then are
+// canceled before it returns.
+func Serve(ctx context.Context, cfg Config, in io.ReadCloser, out io.WriteCloser) error {
+	connection, leave := context.WithCancel(ctx)
+	defer leave()
+	var calls sync.WaitGroup
+	err := newServer(connection, cfg, &calls).Run(ctx, &mcp.IOTransport{Reader: endingReader{in, leave}, Writer: out})
+	leave()
+	calls.Wait()
+	return err
+}
+
+// endingReader calls a function when the stream ends: the protocol's library first waits for the calls that go on.
+type endingReader struct {
+	io.ReadCloser
+	ended func()
+}
+
+func (r endingReader) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if err != nil {
+		r.ended()
+	}
+	return n, err
+}
+
+// verbs are the control verbs as tools, for one request or connection.
 type verbs struct {
-	client *client.Client
+	Config
+	calls *sync.WaitGroup // of agents' tools
 	// onLeave calls a function when the client closes the request, unless stop is called before. The context of a tool
 	// goes on then: the protocol lets a client come back for an answer, which this server does not keep.
 	onLeave func(do func()) (stop func() bool)
@@ -89,7 +145,7 @@ func (v verbs) listRuns(ctx context.Context, _ *mcp.CallToolRequest, in listArgu
 	if limit <= 0 {
 		limit = listDefault
 	}
-	list, err := v.client.ListRuns(ctx, client.ListRequest{Limit: min(limit, listMax), State: client.RunState(in.State)})
+	list, err := v.Client.ListRuns(ctx, client.ListRequest{Limit: min(limit, listMax), State: client.RunState(in.State)})
 	return nil, runList{list}, explain(err)
 }
 
@@ -113,16 +169,17 @@ func (a runArguments) request() client.RunRequest {
 }
 
 func (v verbs) run(ctx context.Context, _ *mcp.CallToolRequest, in runArguments) (*mcp.CallToolResult, any, error) {
-	accepted, err := v.client.Run(ctx, in.request())
+	in.Dir, in.Model = cmp.Or(in.Dir, v.Dir), cmp.Or(in.Model, v.Model)
+	accepted, err := v.Client.Run(ctx, in.request())
 	wait := min(time.Duration(in.WaitSeconds)*time.Second, waitMax)
 	if err != nil || wait <= 0 {
 		return nil, accepted, explain(err)
 	}
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	info, err := v.client.Wait(waiting, accepted.RunID)
+	info, err := v.Client.Wait(waiting, accepted.RunID)
 	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
-		info, err = v.client.Get(ctx, accepted.RunID)
+		info, err = v.Client.Get(ctx, accepted.RunID)
 	}
 	return nil, info, explain(err)
 }
@@ -132,11 +189,11 @@ type runName struct {
 }
 
 func (v verbs) get(ctx context.Context, _ *mcp.CallToolRequest, in runName) (*mcp.CallToolResult, any, error) {
-	run, err := v.client.FindRun(ctx, in.RunID)
+	run, err := v.Client.FindRun(ctx, in.RunID)
 	if err != nil {
 		return nil, nil, explain(err)
 	}
-	info, err := v.client.Get(ctx, run)
+	info, err := v.Client.Get(ctx, run)
 	return nil, info, explain(err)
 }
 
@@ -147,7 +204,7 @@ type cancelArguments struct {
 }
 
 func (v verbs) cancel(ctx context.Context, _ *mcp.CallToolRequest, in cancelArguments) (*mcp.CallToolResult, any, error) {
-	reply, err := v.client.Cancel(ctx, client.CancelRequest{RunID: in.RunID, Now: in.Now, Why: in.Why})
+	reply, err := v.Client.Cancel(ctx, client.CancelRequest{RunID: in.RunID, Now: in.Now, Why: in.Why})
 	return nil, reply, explain(err)
 }
 
@@ -165,7 +222,7 @@ type recorded struct {
 }
 
 func (v verbs) answer(ctx context.Context, _ *mcp.CallToolRequest, in answerArguments) (*mcp.CallToolResult, any, error) {
-	err := v.client.Answer(ctx, client.AnswerRequest{RunID: in.RunID, Agent: in.Agent, Query: in.Query, Decision: spec.Decision(in.Decision), Text: in.Text})
+	err := v.Client.Answer(ctx, client.AnswerRequest{RunID: in.RunID, Agent: in.Agent, Query: in.Query, Decision: spec.Decision(in.Decision), Text: in.Text})
 	return nil, recorded{in.RunID, err == nil}, explain(err)
 }
 
@@ -177,24 +234,31 @@ type taskArguments struct {
 // agentTool is the tool that is an agent: it says how far its run is, and cancels it if the caller goes away.
 func (v verbs) agentTool(name string) mcp.ToolHandlerFor[taskArguments, any] {
 	return func(ctx context.Context, call *mcp.CallToolRequest, in taskArguments) (*mcp.CallToolResult, any, error) {
+		v.calls.Add(1)
+		defer v.calls.Done()
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer v.onLeave(cancel)()
-		asked := client.RunRequest{RunID: client.NewID(), Prompt: in.Task, Agent: name, Dir: in.Dir, Outside: true}
-		accepted, err := v.client.Run(context.WithoutCancel(ctx), asked) // a run that was accepted must be known
+		asked := client.RunRequest{RunID: client.NewID(), Prompt: in.Task, Agent: name, Dir: cmp.Or(in.Dir, v.Dir), Model: v.Model, Outside: true}
+		accepted, err := v.Client.Run(context.WithoutCancel(ctx), asked) // a run that was accepted must be known
 		if err != nil && !client.IsRefused(err) {
 			v.abandon(asked.RunID) // a node may have accepted it
 		}
 		if err != nil {
 			return nil, nil, explain(err)
 		}
-		gone := context.AfterFunc(ctx, func() { v.abandon(accepted.RunID) })
-		defer gone()
+		abandoned := make(chan struct{})
+		stay := context.AfterFunc(ctx, func() { defer close(abandoned); v.abandon(accepted.RunID) })
+		defer func() {
+			if !stay() {
+				<-abandoned
+			}
+		}()
 		stop, err := v.reportProgress(ctx, call, accepted.RunID)
 		if err != nil {
 			return nil, nil, explain(err)
 		}
-		info, err := v.client.Wait(ctx, accepted.RunID)
+		info, err := v.Client.Wait(ctx, accepted.RunID)
 		stop()
 		if err != nil {
 			return nil, nil, explain(err)
@@ -228,7 +292,7 @@ func (v verbs) reportProgress(ctx context.Context, call *mcp.CallToolRequest, ru
 		return func() {}, nil
 	}
 	turns := make(chan struct{}, 1)
-	unwatch, err := v.client.WatchRun(run, func(e client.Event) {
+	unwatch, err := v.Client.WatchRun(run, func(e client.Event) {
 		if e.Kind == event.KindTurnFinished {
 			select {
 			case turns <- struct{}{}:
@@ -263,7 +327,7 @@ func (v verbs) reportProgress(ctx context.Context, call *mcp.CallToolRequest, ru
 // abandon cancels the run of a caller that has gone away.
 func (v verbs) abandon(run string) {
 	// no client is left to read the error
-	_ = abandon.Run(context.Background(), v.client, run, "the MCP client has gone away")
+	_ = abandon.Run(context.Background(), v.Client, run, "the MCP client has gone away")
 }
 
 // explain returns the text that a model reads of an error: what failed, and what to do.

@@ -138,6 +138,10 @@ agents:
     - {text: "Hello, {{user}}."}
 `)
 	})
+	_, _, first := web.send(web.request("GET", "/.well-known/agent-card.json", ""))
+	if !strings.Contains(string(first), `/a2a/assistant"`) {
+		t.Errorf("the card of the node is not that of its first agent: %s", first)
+	}
 	code, _, raw := web.send(web.request("GET", "/a2a/assistant/.well-known/agent-card.json", ""))
 	if want := fmt.Sprintf(`"url":%q`, web.url+"/a2a/assistant"); code != http.StatusOK || !strings.Contains(string(raw), want) {
 		t.Errorf("the card: %d %s", code, raw)
@@ -208,7 +212,7 @@ func (w webClient) checkA2ARefusals(run string) {
 		}
 	}
 	noToken := func(r *http.Request) { r.Header.Del("Authorization") }
-	for _, r := range []*http.Request{w.request("POST", "/a2a/assistant", "{}", noToken), w.request("GET", "/a2a/assistant/.well-known/agent-card.json", "", noToken)} {
+	for _, r := range []*http.Request{w.request("POST", "/a2a/assistant", "{}", noToken), w.request("GET", "/a2a/assistant/.well-known/agent-card.json", "", noToken), w.request("GET", "/.well-known/agent-card.json", "", noToken)} {
 		if code, _, raw := w.send(r); code != http.StatusUnauthorized {
 			t.Errorf("without the token: %d %s", code, raw)
 		}

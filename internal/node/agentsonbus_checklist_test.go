@@ -24,7 +24,8 @@ import (
 //   - "rejects attachments when attachments_ok is false": the agents accept attachments. One that its model cannot read is
 //     refused with 400 by the request run.
 //   - "an agent that implements section 13 (sender identity)": it is optional. The agents declare no min_sender_trust and
-//     ignore the header Agent-Sender, as section 13.13 says: see TestAgentProtocolEnvelopes.
+//     ignore the header Agent-Sender by default, as section 13.13 says: see TestAgentProtocolEnvelopes. With --agents-senders
+//     they verify it: internal/agentprotocol/sender_test.go.
 //   - The items for callers are in internal/agentprotocol/callerchecklist_test.go.
 
 // Checklist: "Registers as a NATS micro service with name agents", "Declares metadata", "Registers an endpoint named prompt",

@@ -143,27 +143,15 @@ func listA2AAgents(n *Node) (list []a2aserver.Agent) {
 	return list
 }
 
-// listToolAgents lists the agents that MCP clients get as tools: those of the program, those of the user that
-// are exported, and the built-in one that begins runs.
+// listToolAgents lists the agents that MCP clients get as tools.
 func (n *Node) listToolAgents() []mcpserver.Agent {
-	var list []mcpserver.Agent
+	var own []mcpserver.Agent
 	for _, d := range n.cfg.Contributions.Agents {
-		list = append(list, mcpserver.Agent{Name: d.Name, Description: d.Description})
+		own = append(own, mcpserver.Agent{Name: d.Name, Description: d.Description})
 	}
-	for _, b := range investigator.BuiltinAgents() {
-		if b.Name == "coordinator" {
-			list = append(list, mcpserver.Agent{Name: b.Name, Description: b.Description})
-		}
-	}
-	defs, _, err := agentfile.Load(agentfile.UserDirs()...)
+	list, err := mcpserver.ListAgents(own...)
 	if err != nil {
 		n.cfg.Logger.Debug("some agent files of the user are broken", "error", err)
-	}
-	for _, d := range defs {
-		known := slices.ContainsFunc(list, func(a mcpserver.Agent) bool { return a.Name == d.Name })
-		if d.Export && !known {
-			list = append(list, mcpserver.Agent{Name: d.Name, Description: d.Description})
-		}
 	}
 	return list
 }

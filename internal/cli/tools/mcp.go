@@ -10,10 +10,10 @@ import (
 
 // MCP makes the command mcp.
 func (cs *Commands) MCP() *cobra.Command {
-	c := command.Group("mcp", "List, test and allow MCP servers",
+	c := command.Group("mcp", "List, test and allow MCP servers, and be one",
 		"MCP servers are named in .mcp.json of the directory, in the user's own mcp.json, in agent files, or in a file that --mcp-config names: docs/mcp.md.",
-		"  troupe mcp list\n  troupe mcp allow files\n  troupe mcp test files")
-	c.AddCommand(cs.listServersCommand(), cs.testServerCommand(), cs.allowServerCommand())
+		"  troupe mcp list\n  troupe mcp allow files\n  troupe mcp test files\n  troupe mcp serve --dir ~/project")
+	c.AddCommand(cs.listServersCommand(), cs.testServerCommand(), cs.allowServerCommand(), cs.serveCommand())
 	return c
 }
 

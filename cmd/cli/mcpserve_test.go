@@ -1,0 +1,117 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A client of MCP that starts `troupe mcp serve` gets runs and the user's exported agents as tools, and they work in the
+// directory that the command names.
+func TestAnMCPClientStartsTheServer(t *testing.T) {
+	t.Parallel()
+	h := newTestHome(t, map[string]string{
+		"config/troupe/agents/writer.md": "---\nname: writer\ndescription: Writes.\ntools: Write\nx-troupe: {export: true}\n---\nWrite.\n",
+		"config/troupe/agents/inner.md":  "---\nname: inner\ndescription: Is not exported.\n---\nWork.\n",
+		"config/troupe/troupe.yaml":      "permissions:\n  allow: [Write]\n",
+		"work/note.md":                   "old\n",
+		"work.yaml": `
+default:
+  - calls: [{name: write_file, args: {path: note.md, content: "new\n"}}]
+  - text: the note is written
+`})
+	cmd := h.command("mcp", "serve", "--dir", "work")
+	cmd.Env = append(cmd.Env, "TROUPE_MODEL=script/"+filepath.Join(h.home, "work.yaml"))
+	cmd.Stderr = os.Stderr
+	c, err := mcp.NewClient(&mcp.Implementation{Name: "tester", Version: "1"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for tool, err := range c.Tools(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, tool.Name)
+	}
+	list := strings.Join(names, " ")
+	for _, want := range []string{"list_runs", "run", "get", "cancel", "agent_coordinator", "agent_writer"} {
+		if !strings.Contains(" "+list+" ", " "+want+" ") {
+			t.Errorf("no tool %s in %s", want, list)
+		}
+	}
+	for _, hidden := range []string{"agent_inner", "answer"} {
+		if strings.Contains(" "+list+" ", " "+hidden+" ") {
+			t.Errorf("the tool %s is offered", hidden)
+		}
+	}
+	r, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "agent_writer", Arguments: map[string]any{"task": "write the note"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, ok := r.Content[0].(*mcp.TextContent); !ok || r.IsError || text.Text != "the note is written" {
+		t.Errorf("the agent's tool returned %+v, %+v", r, r.Content[0])
+	}
+	if b, err := os.ReadFile(filepath.Join(h.home, "work/note.md")); err != nil || string(b) != "new\n" {
+		t.Errorf("note.md is %q, %v", b, err)
+	}
+	if err := c.Close(); err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+}
+
+// The run of an agent's tool is canceled when the client leaves during the call.
+func TestAnMCPClientThatLeavesCancelsItsRun(t *testing.T) {
+	t.Parallel()
+	h := newTestHome(t, map[string]string{
+		"config/troupe/agents/slow.md": "---\nname: slow\ndescription: Waits.\ntools: Bash\nx-troupe: {export: true}\n---\nWait.\n",
+		"config/troupe/troupe.yaml":    "permissions:\n  allow: [Bash]\n",
+		"work/note.md":                 "old\n",
+		"work.yaml":                    "default:\n  - calls: [{name: shell, args: {command: \"touch begun; sleep 100\"}}]\n  - text: slept\n"})
+	cmd := h.command("mcp", "serve", "--dir", "work", "--answers")
+	cmd.Env = append(cmd.Env, "TROUPE_MODEL=script/"+filepath.Join(h.home, "work.yaml"))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := mcp.NewClient(&mcp.Implementation{Name: "tester", Version: "1"}, nil).Connect(t.Context(), &mcp.IOTransport{Reader: out, Writer: in}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	called := make(chan error, 1)
+	go func() {
+		_, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "agent_slow", Arguments: map[string]any{"task": "sleep"}})
+		called <- err
+	}()
+	for begun := false; !begun; {
+		select {
+		case err := <-called:
+			t.Fatalf("the call ended before its command began: %v", err)
+		case <-time.After(processPollPause):
+		}
+		_, err := os.Stat(filepath.Join(h.home, "work/begun"))
+		begun = err == nil
+	}
+	if err := in.Close(); err != nil {
+		t.Error(err)
+	}
+	<-called // with what it has
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+	if out, err := h.command("list").Output(); err != nil || !strings.Contains(string(out), "aborted_tools") {
+		t.Errorf("list: %v\n%s", err, out)
+	}
+}
