@@ -139,7 +139,7 @@ func (c *errorCluster) setSeverity() {
 }
 
 // lineSeverity is the severity of one line: high for the end of a process or of its data, medium for an error, low
-// for a warning. It is info for a JSON line whose level says that it is none of them, whatever its text says.
+// for a warning. It is info for a line whose level says that it is none of them, whatever its text says.
 func lineSeverity(text string) severity {
 	r, isRecord := jsonlog.Parse(text)
 	level := r.Level
@@ -157,9 +157,26 @@ func lineSeverity(text string) severity {
 	return medium
 }
 
+// levelTokens is how many words may stand before the level of a line: a time, a host, a program.
+const levelTokens = 5
+
+// firstLevel finds the first word that may be the level of a line. Its groups hold one that is neither an error nor a
+// warning.
+var firstLevel = lazyregexp.New(`\b(INFO|DEBUG|TRACE|NOTICE)\b|\[(?:info|debug|trace|notice)\]()|level"?[=:] ?"?(info|debug|trace|notice)\b` +
+	`|\b[Ee]rror:|[Ee]xception|panic:|[Ff]ailed|Traceback|` + strings.Join(slices.Concat(fatalWords, errorWords[:3], warnWords), "|"))
+
+// isInformative reports whether a line of text begins with a level that is neither an error nor a warning.
+func isInformative(text string) bool {
+	at := firstLevel.FindSubmatchIndex([]byte(text))
+	isLevel := at != nil && (at[2] >= 0 || at[4] >= 0 || at[6] >= 0)
+	return isLevel && len(strings.Fields(text[:at[0]])) <= levelTokens
+}
+
 // levelByWords is the level of a line of text that a search for failing lines or warnings found.
 func levelByWords(text string) jsonlog.Level {
 	switch {
+	case isInformative(text):
+		return jsonlog.Info
 	case fatalLine.MatchString(text):
 		return jsonlog.Fatal
 	case errorLine.MatchString(text):

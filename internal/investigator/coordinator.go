@@ -2,11 +2,8 @@ package investigator
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
-
-	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/clip"
@@ -69,58 +66,6 @@ func planCoordinator(t *conversation) plannedReply {
 		}
 	}
 	return plannedReply{text: inv.finalMessage(t), refuses: inv.changes}
-}
-
-// politely is what may stand before the verb of a prompt.
-const politely = `(?:please\s+|(?:can|could)\s+you\s+(?:please\s+)?)?`
-
-var (
-	wantsReport = lazyregexp.New(`(?i)\b(report|investigat\w*|audit|write|save)\b|\.md\b`)
-	// namesReport is a prompt that asks for a file, or for something written.
-	namesReport = lazyregexp.New(`(?i)\b(report|write|save)\b|\.md\b`)
-	// asksForChange is a prompt that asks for work which an investigation does not do.
-	asksForChange = lazyregexp.New(`(?i)^\s*` + politely + `(?:add|build|change|commit|convert|create|delete|deploy|fix|format|generate|implement|install|make|merge|move|optimi[sz]e|push|refactor|remove|rename|replace|rewrite|run|test|translate|update|upgrade)\b`)
-	asksForCode   = lazyregexp.New(`(?i)^\s*` + politely + `write\s+(?:\w+\s+){0,3}?(?:tests?|code|functions?|programs?|scripts?|class(?:es)?)\b`)
-	asksForText   = lazyregexp.New(`(?i)^\s*` + politely + `write\b`)
-	// writesFindings is a text that an investigation can write.
-	writesFindings = lazyregexp.New(`(?i)\b(?:down|findings?|notes|overview|reports?|results?|summary|what)\b|\.(?:md|markdown)\b`)
-	// concernsDirectory is a prompt with a word about looking into something, or about what a directory has.
-	concernsDirectory = lazyregexp.New(`(?i)\b(?:analy[sz]|audit|check|describ|diagnos|examin|explain|explor|find|inspect|investigat|list|look|map|read|report|review|scan|search|show|stud|summar|survey|tell|triage|understand)\w*` +
-		`|\b(?:here|this|these)\b` +
-		`|\b(?:api|app|architectur|branch|bug|build|ci|code|commit|crash|data|depend|deploy|director|doc|error|exception|fail|file|folder|function|histor|incident|issue|library|licen[sc]e|log|module|outage|package|problem|program|project|readme|release|repo|request|risk|script|secret|server|service|slow|source|structure|system|test|timeline|todo|tree|vulnerab|warn|wrong)\w*` +
-		`|[\w-]+\.\w{1,5}\b|/`)
-	// inEnglish is a prompt whose words concernsDirectory can judge.
-	inEnglish = lazyregexp.New(`(?i)\b(?:a|an|are|can|do|does|hello|hi|how|i|is|me|my|of|please|the|was|what|when|who|you)\b`)
-	// makesReport is a prompt whose first verb has a report as its object.
-	makesReport = lazyregexp.New(`(?i)^\s*` + politely + `(?:(?:build|create|generate|make|run|test|write)\s+(?:\w+\s+){0,3}?(?:reports?|investigation|audit)(?:\W?\s|\W?$)|(?:create|generate|make|write)\s+(?:\w+\s+){0,4}?[\w./-]*\.md\b)`)
-	reportFile  = lazyregexp.New(`(?i)\b(?:write|save|put|into|as|to|in)\s+(?:(?:it|this|that|a|an|the|your|all|findings|report|results|everything|summary|file|named|called|to|into|in|as)\s+)*["'` + "`" + `]?([\w][\w./-]*\.(?:md|markdown))\b`)
-)
-
-// asksForWork reports whether a prompt asks first for work that an investigation does not do, or for something that has
-// nothing to do with a directory: a report would not be that work, though the prompt may name one.
-func asksForWork(asked string) bool {
-	switch {
-	case makesReport.MatchString(asked):
-		return false
-	case asksForChange.MatchString(asked), asksForCode.MatchString(asked):
-		return true
-	case asksForText.MatchString(asked):
-		return !writesFindings.MatchString(asked)
-	}
-	return inEnglish.MatchString(asked) && !concernsDirectory.MatchString(asked)
-}
-
-// reportName is the file that the prompt names for the report.
-func reportName(asked string) string {
-	all := reportFile.FindAllStringSubmatch(asked, -1)
-	if len(all) == 0 {
-		return defaultReport
-	}
-	name := path.Clean(all[len(all)-1][1])
-	if strings.Contains(name, "..") || path.IsAbs(name) {
-		return defaultReport
-	}
-	return name
 }
 
 func (t *conversation) hasDelegated() bool {

@@ -57,7 +57,8 @@ func failingIDs(failures grepResult) []string {
 	var files []string
 	for _, h := range failures.hits {
 		id := idOf(h.text)
-		if r, isRecord := jsonlog.Parse(h.text); id == "" || isRecord && r.Level != jsonlog.Unknown && r.Level < jsonlog.Error {
+		r, isRecord := jsonlog.Parse(h.text)
+		if id == "" || isRecord && r.Level != jsonlog.Unknown && r.Level < jsonlog.Error || !isRecord && isInformative(h.text) {
 			continue
 		}
 		if byFile[h.path] == nil {

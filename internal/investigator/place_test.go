@@ -270,7 +270,7 @@ func TestThePromptNamesTheReport(t *testing.T) {
 	for prompt, want := range map[string]string{
 		"Look around and write the results to notes.md":           "notes.md",
 		"Investigate; save it as docs/out.md please":              "docs/out.md",
-		"Read README.md, then write a report":                     "report.md",
+		"Read docs/, then write a report":                         "report.md",
 		"write ../../etc/x.md":                                    "report.md",
 		"Investigate this repository and write report.md":         "report.md",
 		"Investigate this and put everything into `findings.md`.": "findings.md",
