@@ -23,6 +23,7 @@ const coordinatorID = "coordinator"
 type agentSet struct {
 	definitions []supervisor.Definition
 	files       []agentfile.Definition // those that agent files define
+	broken      error                  // the problems of files that the request's directory has and that are left out
 	tools       []model.ToolSpec       // commands of agent files, and the tool for skills
 	commands    []spec.Command
 	root        string

@@ -10,13 +10,15 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/internal/trust"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
 // registerFiles adds the agents of agent files: those of the directory that the client names, and
-// those of the user's agent directories. Command hooks count only in the named directory: a working
-// directory must not supply command lines of its own.
+// those of the user's agent directories. A broken file of the named directory is left out with a note, unless the request
+// names its agent. Command hooks count only in the named directory: a working directory must not supply command lines of
+// its own.
 func (b *Builder) registerFiles(t agentSet, req acceptedRequest, m modelSelection) (agentSet, error) {
 	given, place, err := b.cfg.Trust.CheckNamed(req.RunRequest, "agents", req.Agents, b.cfg.Trust.NameablePlaces())
 	if err != nil {
@@ -24,8 +26,9 @@ func (b *Builder) registerFiles(t agentSet, req acceptedRequest, m modelSelectio
 	}
 	var notes []agentfile.Note
 	if given != "" {
-		if t.files, notes, err = agentfile.LoadBelow(place, given); err != nil {
-			return t, refuse.Bad("`troupe agents validate` shows all that is wrong", "agents: %s", b.cfg.Trust.DescribeErrors(err))
+		t.files, notes, t.broken = agentfile.LoadBelow(place, given)
+		if err := agentfile.ErrorsFor(t.broken, append(slices.Clone(req.agents), t.root)...); err != nil {
+			return t, refuse.Bad("`troupe agents validate DIR` shows all that is wrong", "agents: %s", b.cfg.Trust.DescribeErrors(err))
 		}
 		if err := b.checkApproved(t.files, req.workspace); err != nil {
 			return t, err
@@ -35,7 +38,7 @@ func (b *Builder) registerFiles(t agentSet, req acceptedRequest, m modelSelectio
 	if err != nil {
 		return t, err
 	}
-	t.warnings = slices.Concat(t.warnings, found.warnings, fileNotes(notes, t.files, req.agents))
+	t.warnings = slices.Concat(t.warnings, found.warnings, b.brokenNotes(t.broken), fileNotes(notes, t.files, req.agents))
 	for _, d := range t.files {
 		if t, err = b.registerFile(t, req, m, d); err != nil {
 			return t, err
@@ -71,8 +74,8 @@ type foundAgents struct {
 // file that the request names. A note names each file that is broken, or hidden by another one; if the request
 // names the agent of a broken file, findFiles refuses it.
 func (b *Builder) findFiles(t agentSet, req acceptedRequest) (f foundAgents, err error) {
-	given := func(name string) bool {
-		return slices.ContainsFunc(t.files, func(d agentfile.Definition) bool { return d.Name == name })
+	given := func(name string) bool { // a broken file keeps its name
+		return slices.ContainsFunc(t.files, func(d agentfile.Definition) bool { return d.Name == name }) || agentfile.ErrorsFor(t.broken, name) != nil
 	}
 	all, notes, broken := agentfile.LoadWorkspace(req.workspace)
 	for _, d := range all {
@@ -107,10 +110,16 @@ func (b *Builder) findFiles(t agentSet, req acceptedRequest) (f foundAgents, err
 			f.notes = append(f.notes, hidden[name])
 		}
 	}
-	for _, wrong := range agentfile.SplitProblems(broken) {
-		f.notes = append(f.notes, "left out: "+b.cfg.Trust.DescribeErrors(wrong))
-	}
+	f.notes = append(f.notes, b.brokenNotes(broken)...)
 	return f, nil
+}
+
+// brokenNotes returns a note for each problem of files that are left out.
+func (b *Builder) brokenNotes(broken error) (notes []string) {
+	for _, wrong := range agentfile.SplitProblems(broken) {
+		notes = append(notes, fmt.Sprintf("left out: %s (`troupe agents validate %s` shows all that is wrong)", b.cfg.Trust.DescribeErrors(wrong), wrong.Path))
+	}
+	return toolset.LimitNotes(notes, filesNotedMax, "problems of agent files; `troupe agents validate` with the directory shows them")
 }
 
 // hiddenByDirectory returns, by agent, the text about a file of the user that is not used because the

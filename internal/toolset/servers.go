@@ -148,10 +148,11 @@ func (b *Builder) approvedServers() mcpclient.Lock {
 // warnings about their files. It starts none of them.
 func (b *Builder) ListServers(dir, named, agents string) ([]RunServer, []string, error) {
 	var crew []agentfile.Definition
+	var broken error
 	if agents != "" {
-		var err error
-		if crew, _, err = agentfile.Load(agents); err != nil {
-			return nil, nil, refuse.Bad("`troupe agents validate` shows all that is wrong", "%v", err)
+		crew, _, broken = agentfile.Load(agents)
+		if err := agentfile.ErrorsFor(broken); err != nil {
+			return nil, nil, refuse.Bad("`troupe agents validate DIR` shows all that is wrong", "%s", agentfile.Sentences(err))
 		}
 	}
 	all, notes, err := b.FindServers(dir, filepath.Dir(named), named, crew)
@@ -160,6 +161,9 @@ func (b *Builder) ListServers(dir, named, agents string) ([]RunServer, []string,
 	}
 	for i := range all { // the user names the directory, also by a link
 		all[i].At = nil
+	}
+	if broken != nil {
+		notes = append(notes, "left out: "+agentfile.Sentences(broken))
 	}
 	users, more := b.userServers(dir, all)
 	return append(all, users...), append(notes, more...), nil

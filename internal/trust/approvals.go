@@ -219,7 +219,7 @@ func (p Policy) CheckPlaces() error {
 // positions, but none of the files' content, unless the user asks in this same process.
 func (p Policy) DescribeErrors(err error) string {
 	if p.RequestsFromUser {
-		return err.Error()
+		return agentfile.Sentences(err)
 	}
 	var list []string
 	for _, wrong := range agentfile.SplitProblems(err) {

@@ -270,14 +270,15 @@ func AbsoluteDir(p *string) error {
 	return nil
 }
 
-// checkAgentFiles reports all problems of the files of --agents: a node reports only
-// the files.
+// checkAgentFiles reports all problems of the file of the requested agent: a node reports only the file. The run leaves
+// out other broken files.
 func (r *Flags) checkAgentFiles() error {
 	if r.Request.Agents == "" {
 		return nil
 	}
-	if _, _, err := agentfile.Load(r.Request.Agents); err != nil {
-		return exit.UsageError("`troupe agents validate` shows all that is wrong", "%v", err)
+	_, _, err := agentfile.Load(r.Request.Agents)
+	if err = agentfile.ErrorsFor(err, r.Request.Agent); err != nil {
+		return exit.UsageError("`troupe agents validate "+r.Request.Agents+"` shows all that is wrong", "%s", agentfile.Sentences(err))
 	}
 	return nil
 }

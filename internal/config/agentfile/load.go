@@ -1,6 +1,7 @@
 package agentfile
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/safefile"
@@ -73,6 +75,35 @@ func LoadBelow(dir, place string) ([]Definition, []Note, error) {
 	}
 	l.readPlacesBelow(dir, rel)
 	return l.defs, l.notes, errors.Join(l.problems...)
+}
+
+// brokenAgent holds the problems of a file that should define an agent.
+type brokenAgent struct {
+	name     string
+	problems []error
+}
+
+func (b *brokenAgent) Error() string   { return errors.Join(b.problems...).Error() }
+func (b *brokenAgent) Unwrap() []error { return b.problems }
+
+// ErrorsFor returns what an error of Load says about the places as a whole and about the files of the named agents. A run
+// of other agents leaves out the other broken files.
+func ErrorsFor(err error, named ...string) error {
+	if broken, ok := err.(*brokenAgent); ok {
+		if slices.Contains(named, broken.name) {
+			return err
+		}
+		return nil
+	}
+	all, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return err
+	}
+	var list []error
+	for _, e := range all.Unwrap() {
+		list = append(list, ErrorsFor(e, named...))
+	}
+	return errors.Join(list...)
 }
 
 type definitionLoader struct {
@@ -145,10 +176,15 @@ func (l *definitionLoader) readContent(path string) (data []byte, known string, 
 	return data, filepath.Join(l.top, path), err
 }
 
+// addBroken records why a file defines no agent.
+func (l *definitionLoader) addBroken(name string, err error) {
+	l.problems = append(l.problems, &brokenAgent{name: name, problems: []error{err}})
+}
+
 func (l *definitionLoader) loadFile(path string) {
 	data, path, err := l.readContent(path)
 	if err != nil {
-		l.problems = append(l.problems, &Problem{Path: path, Err: reasonWithoutPath(err)})
+		l.addBroken(fileName(path), &Problem{Path: path, Err: reasonWithoutPath(err)})
 		return
 	}
 	def, notes, err := Parse(path, data)
@@ -164,7 +200,7 @@ func (l *definitionLoader) loadFile(path string) {
 	}
 	l.first[def.Name] = path
 	if err != nil {
-		l.problems = append(l.problems, err)
+		l.addBroken(cmp.Or(def.Name, fileName(path)), err)
 		return
 	}
 	if def.Disabled {
@@ -172,7 +208,7 @@ func (l *definitionLoader) loadFile(path string) {
 		return
 	}
 	if def.LoopOptions.Require.Schema, err = answerSchema(path, def.KeyLine(schemaKey, ownKey), def.OutputSchema); err != nil {
-		l.problems = append(l.problems, err)
+		l.addBroken(def.Name, err)
 		return
 	}
 	l.defs = append(l.defs, def)

@@ -26,6 +26,27 @@ func (p *Problem) Unwrap() error { return p.Err }
 // Text returns the problem without its position.
 func (p *Problem) Text() string { return strings.TrimPrefix(p.Err.Error(), "agentfile: ") }
 
+// Sentence returns the problem with its position, for a person who reads one line.
+func (p *Problem) Sentence() string {
+	text := strings.TrimPrefix(p.Text(), strings.TrimPrefix(ErrField.Error(), "agentfile: ")+": ")
+	switch {
+	case p.Path == "":
+		return text
+	case p.Line == 0:
+		return p.Path + ": " + text
+	}
+	return fmt.Sprintf("%s:%d: %s", p.Path, p.Line, text)
+}
+
+// Sentences joins the problems of an error of Parse or Load.
+func Sentences(err error) string {
+	var list []string
+	for _, p := range SplitProblems(err) {
+		list = append(list, p.Sentence())
+	}
+	return strings.Join(list, "; ")
+}
+
 // SplitProblems splits the error of Parse or Load into its problems, in order. A problem without
 // a file has an empty path.
 func SplitProblems(err error) []*Problem {
