@@ -13,6 +13,7 @@ import (
 
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/internal/toolset/builtin"
 )
 
 // Bounds of a change that is shown.
@@ -52,15 +53,10 @@ func showChange(dir, tool, args string) string {
 	if json.Unmarshal([]byte(args), &a) != nil || dir == "" {
 		return permission.Show(tool, args)
 	}
-	name := a.Path
-	if filepath.IsAbs(name) {
-		rel, err := filepath.Rel(dir, name)
-		if err != nil {
-			return permission.Show(tool, args)
-		}
-		name = rel
+	name, err := nameBelow(dir, a.Path)
+	if err != nil {
+		return permission.Show(tool, args)
 	}
-	name = path.Clean(filepath.ToSlash(strings.TrimSpace(name)))
 	old, err := safefile.ReadBelow(dir, name, changedBytesMax)
 	missing := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !missing || !utf8.Valid(old) {
@@ -69,7 +65,7 @@ func showChange(dir, tool, args string) string {
 	text, next := string(old), a.Content
 	if tool == "edit_file" {
 		if a.Old == "" || strings.Count(text, a.Old) != 1 {
-			return permission.Show(tool, args) // the call will fail
+			return permission.Show(tool, args) // lines that end in CR LF
 		}
 		next = strings.Replace(text, a.Old, a.New, 1)
 	}
@@ -83,6 +79,42 @@ func showChange(dir, tool, args string) string {
 		body = "(no change)\n"
 	}
 	return permission.Visible(head + body)
+}
+
+// nameBelow is the path of a call as one below the directory.
+func nameBelow(dir, name string) (string, error) {
+	if filepath.IsAbs(name) {
+		rel, err := filepath.Rel(dir, name)
+		if err != nil {
+			return "", err
+		}
+		name = rel
+	}
+	return path.Clean(filepath.ToSlash(strings.TrimSpace(name))), nil
+}
+
+// findCertainFailure returns why an edit fails whatever a person decides: the file does not exist, or its text has not
+// exactly one place to change. A call of which nothing is certain is put to the person.
+func findCertainFailure(dir, tool, args string) string {
+	var a struct{ Path, Old, New string }
+	if tool != "edit_file" || dir == "" || json.Unmarshal([]byte(args), &a) != nil {
+		return ""
+	}
+	name, err := nameBelow(dir, a.Path)
+	if err != nil {
+		return ""
+	}
+	text, err := safefile.ReadBelow(dir, name, changedBytesMax)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return permission.VisibleLine(name) + " does not exist"
+	case err != nil || !utf8.Valid(text):
+		return ""
+	}
+	if err := builtin.CheckEdit(text, a.Old, a.New); err != nil {
+		return permission.VisibleLine(name) + ": " + err.Error()
+	}
+	return ""
 }
 
 func splitLines(text string) []string {

@@ -49,6 +49,9 @@ func PrepareWithProtections(ctx context.Context, c hook.Call, missing func(conte
 			why += "; this system does not enforce: " + lacks
 		}
 	}
+	if failure := findCertainFailure(c.Workspace, c.Data.Tool, c.Data.Args); failure != "" {
+		return spec.HookAnswer{Decision: spec.HookDeny, Text: "nobody was asked, because the call cannot succeed: " + failure}, nil
+	}
 	a := spec.HookAnswer{Decision: spec.HookAsk, Text: why}
 	if slices.Contains(permission.WriteTools, c.Data.Tool) {
 		a.Shows = showChange(c.Workspace, c.Data.Tool, c.Data.Args)

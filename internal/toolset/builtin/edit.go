@@ -55,11 +55,8 @@ func (w *fileWriter) runEdit(ctx context.Context, in editArgs, c tool.Call) (str
 	if err != nil {
 		return "", err
 	}
-	switch {
-	case in.Old == "":
-		return "", errNoOld
-	case in.Old == in.New:
-		return "", errSame
+	if err := checkEditArgs(in.Old, in.New); err != nil {
+		return "", err
 	}
 	if err := w.mayWrite(name, c.MayWriteAny); err != nil {
 		return "", err
@@ -86,6 +83,25 @@ func (w *fileWriter) runEdit(ctx context.Context, in editArgs, c tool.Call) (str
 	}
 	c.ReportChanges(changeOf(name, filechange.Content(text, mode), filechange.Content(edited, mode)))
 	return fmt.Sprintf("edited %s at line %d, %d bytes", printableName(name), line, len(edited)), nil
+}
+
+func checkEditArgs(old, new string) error {
+	switch {
+	case old == "":
+		return errNoOld
+	case old == new:
+		return errSame
+	}
+	return nil
+}
+
+// CheckEdit returns why edit_file refuses to replace old by new in a text, whoever allows it.
+func CheckEdit(text []byte, old, new string) error {
+	if err := checkEditArgs(old, new); err != nil {
+		return err
+	}
+	_, _, err := substituteOnce(text, old, new)
+	return err
 }
 
 // readText reads a text file that is small enough to be edited.
