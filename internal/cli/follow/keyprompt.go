@@ -38,6 +38,7 @@ type keyPrompt struct {
 	quiet    time.Time // since when no key was pressed
 	pressed  byte      // the key that counts unless another one follows; 0: none
 	early    bool      // a key did not count, because it came too early
+	unknown  bool      // a key did not count, because it means nothing at this question
 }
 
 // newKeyPrompt begins with the question on the screen at a time.
@@ -56,8 +57,11 @@ func (p *keyPrompt) press(typed string, at time.Time) {
 		return
 	}
 	key := strings.TrimRight(typed, "\r\n") // a habit: the key and Enter
+	p.unknown = len(key) == 0 || len(key) == 1 && !p.offers(lower(key[0]))
 	switch {
-	case len(key) == 0 || len(key) == 1 && !p.offers(lower(key[0])):
+	case p.unknown && at.Sub(before) < keyQuiet: // one of several keys
+	case p.unknown:
+		p.early = false
 	case len(key) > 1 || at.Sub(before) < keyQuiet:
 		p.early = true
 	default:

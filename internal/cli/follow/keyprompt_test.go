@@ -19,12 +19,13 @@ func TestOnlyASingleKeyInAQuietMomentAnswers(t *testing.T) {
 		keys  []key
 		want  byte
 		early bool
+		none  bool // the key means nothing
 	}{
 		"one key":                      {keys: []key{{600, "y"}}, want: 'y'},
 		"with shift":                   {keys: []key{{600, "N"}}, want: 'n'},
 		"and Enter":                    {keys: []key{{600, "y\n"}}, want: 'y'},
 		"Enter behind it":              {keys: []key{{600, "y"}, {620, "\r"}}, want: 'y'},
-		"Enter alone":                  {keys: []key{{600, "\n"}}},
+		"Enter alone":                  {keys: []key{{600, "\n"}}, none: true},
 		"too early":                    {keys: []key{{400, "y"}}, early: true},
 		"in the middle of typing":      {keys: []key{{300, "e"}, {600, "y"}, {900, "y"}}, early: true},
 		"after a pause":                {keys: []key{{300, "e"}, {801, "y"}}, want: 'y'},
@@ -34,9 +35,10 @@ func TestOnlyASingleKeyInAQuietMomentAnswers(t *testing.T) {
 		"a key that is held":           {keys: []key{{600, "y"}, {700, "y"}, {800, "y"}}, early: true},
 		"an arrow":                     {keys: []key{{900, "\x1b[A"}}, early: true},
 		"Alt and a key":                {keys: []key{{900, "\x1by"}}, early: true},
-		"another letter":               {keys: []key{{900, "q"}}},
+		"another letter":               {keys: []key{{900, "q"}}, none: true},
 		"a letter of another alphabet": {keys: []key{{900, "ы"}}, early: true},
-		"always, without a rule":       {keys: []key{{900, "a"}}},
+		"always, without a rule":       {keys: []key{{900, "a"}}, none: true},
+		"a letter after an early key":  {keys: []key{{400, "y"}, {1200, "q"}}, none: true},
 		"always, with a rule":          {rule: "shell(make)", keys: []key{{900, "a"}}, want: 'a'},
 		"the project":                  {rule: "shell(make)", keys: []key{{900, "p"}}, want: 'p'},
 		"again after a paste":          {keys: []key{{900, "yes"}, {1500, "y"}}, want: 'y'},
@@ -52,8 +54,8 @@ func TestOnlyASingleKeyInAQuietMomentAnswers(t *testing.T) {
 		if got := p.settled(shown.Add(time.Duration(last)*time.Millisecond + keySettle/2)); got != 0 {
 			t.Errorf("%s: %q answers at once", name, got)
 		}
-		if got := p.settled(shown.Add(time.Duration(last)*time.Millisecond + keySettle)); got != c.want || p.early != c.early {
-			t.Errorf("%s: key %q early %v, want %q %v", name, got, p.early, c.want, c.early)
+		if got := p.settled(shown.Add(time.Duration(last)*time.Millisecond + keySettle)); got != c.want || p.early != c.early || p.unknown && !p.early != c.none {
+			t.Errorf("%s: key %q early %v unknown %v, want %q %v %v", name, got, p.early, p.unknown, c.want, c.early, c.none)
 		}
 	}
 }

@@ -32,6 +32,7 @@ type terminalUser struct {
 // openQuestion is a question on the screen.
 type openQuestion struct {
 	question client.Question
+	name     string     // of the agent that asks
 	keys     *keyPrompt // nil: the answer is a line
 	lineFor  byte       // the key that a line completes; 0: none
 	reader   keyReader
@@ -123,25 +124,35 @@ func (p *terminalUser) putQuestion(q client.Question, f *Follower) error {
 	}
 	f.Settle()
 	p.mode.Store(mode)
-	name := f.tree.AgentName(q.Agent)
 	p.open = o
 	p.shown[q.Agent+" "+q.Query] = true
-	p.console.Say(p.console.ErrStyle.Yellow("? "+term.CleanLine(name)+" asks: ") + term.CleanText(q.Question))
+	o.name = f.tree.AgentName(q.Agent)
+	if hasKeys {
+		o.keys = newKeyPrompt(q, time.Now())
+	}
+	p.printQuestion()
+	p.drawPrompt()
+	go o.read()
+	return nil
+}
+
+// printQuestion prints the question on the screen, and what the keys mean.
+func (p *terminalUser) printQuestion() {
+	o := p.open
+	q := o.question
+	p.console.Say(p.console.ErrStyle.Yellow("? "+term.CleanLine(o.name)+" asks: ") + term.CleanText(q.Question))
 	if approvals := term.FormatApprovals(q.Approvals, q.ApprovedBy); approvals != "" {
 		p.console.Say(p.console.ErrStyle.Dim("  " + approvals + ": two different people must approve"))
 	}
 	if q.Rule != "" {
 		p.console.Say(p.console.ErrStyle.Dim("  always: " + term.CleanLine(q.Rule)))
 	}
-	if hasKeys {
-		o.keys = newKeyPrompt(q, time.Now())
-		for _, line := range o.keys.choices() {
-			p.console.Say(p.console.ErrStyle.Dim("  " + line))
-		}
+	if o.keys == nil {
+		return
 	}
-	p.drawPrompt()
-	go o.read()
-	return nil
+	for _, line := range o.keys.choices() {
+		p.console.Say(p.console.ErrStyle.Dim("  " + line))
+	}
 }
 
 // read passes on what is typed until the question leaves the screen.
@@ -174,6 +185,8 @@ func (p *terminalUser) drawPrompt() {
 		text = "  " + chosen(o.question, o.lineFor) + ": "
 	case o.keys != nil && o.keys.early:
 		text = "  too early, or not a single key; press it again: "
+	case o.keys != nil && o.keys.unknown:
+		text = "  that key means nothing at this question (? lists the answers); one key: "
 	case o.keys == nil && !request.NeedsDecision(o.question):
 		text = "  approve, deny, skip, or text (? lists the answers): "
 	case o.keys == nil:
@@ -249,6 +262,8 @@ func (p *terminalUser) takeInput(s *session.Session, in typedInput) error {
 		if o.keys != nil && o.lineFor == 0 {
 			o.keys = newKeyPrompt(o.question, time.Now())
 		}
+		p.write("\r\x1b[K")
+		p.printQuestion()
 		p.drawPrompt()
 		return nil
 	case o.keys == nil || o.lineFor != 0:
@@ -258,7 +273,7 @@ func (p *terminalUser) takeInput(s *session.Session, in typedInput) error {
 		return nil
 	}
 	o.keys.press(in.text, time.Now())
-	if o.keys.early {
+	if o.keys.early || o.keys.unknown {
 		p.drawPrompt()
 	}
 	return nil
