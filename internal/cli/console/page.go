@@ -6,6 +6,9 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
+// Unbounded is the width of a text that no terminal shows: nothing of it is wrapped or cut.
+const Unbounded = 1 << 20
+
 // Page is a text of several sections, as wide as the terminal.
 type Page struct {
 	Style term.Style
@@ -14,9 +17,21 @@ type Page struct {
 }
 
 // NewPage makes a page as wide as the terminal.
-func (c *Console) NewPage() *Page {
+func (c *Console) NewPage() *Page { return &Page{Style: c.Style, Width: c.outWidth()} }
+
+// NewTextPage makes a page whose texts are wrapped: as wide as the terminal, or as a usual one.
+func (c *Console) NewTextPage() *Page {
 	width, _ := term.Size(c.Out)
 	return &Page{Style: c.Style, Width: width}
+}
+
+// outWidth is the width of stdout.
+func (c *Console) outWidth() int {
+	if !term.IsTTY(c.Out) {
+		return Unbounded
+	}
+	width, _ := term.Size(c.Out)
+	return width
 }
 
 // PrintLines writes lines to stdout. They are clean.

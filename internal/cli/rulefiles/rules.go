@@ -137,10 +137,10 @@ func splitPlace(from string) (file string, line int) {
 	return from[:i], line
 }
 
-// newPage makes a page on which no place of a rule is cut off.
+// newPage makes a page on which no place of a rule is cut off, at a terminal neither.
 func (cs *Commands) newPage() *console.Page {
 	p := cs.Console.NewPage()
-	p.Width = 1 << 20
+	p.Width = console.Unbounded
 	return p
 }
 

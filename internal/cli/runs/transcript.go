@@ -110,7 +110,7 @@ const (
 
 // drawTranscript draws a transcript.
 func (cs *Commands) drawTranscript(t transcriptDoc, flags transcriptFlags) []string {
-	p := cs.Console.NewPage()
+	p := cs.Console.NewTextPage()
 	p.AddLine(cs.Console.Style.Bold(term.CleanLine(t.Name)) + " " + cs.Console.Style.Dim("("+term.CleanLine(t.Agent)+")"))
 	for _, l := range term.Wrap(console.CleanText(t.System), p.Width) {
 		p.AddLine(cs.Console.Style.Dim(l))
