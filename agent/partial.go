@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
@@ -37,7 +38,7 @@ func partialResult(s State) string {
 		}
 	}
 	if b.Len() == 0 {
-		return "nothing was found yet"
+		return spec.NothingFound
 	}
 	return strings.TrimSpace(b.String())
 }

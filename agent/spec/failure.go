@@ -10,6 +10,9 @@ import (
 // names it, as those of the built-in agents do: any other answer may begin with these letters.
 const FailedMark = "[failed]"
 
+// NothingFound is the partial result of a loop that ended before it had one.
+const NothingFound = "nothing was found yet"
+
 // RefusedMark begins the final answer of an agent that will not do its task. It counts where FailedMark counts.
 const RefusedMark = "[refused]"
 

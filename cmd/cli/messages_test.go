@@ -45,6 +45,11 @@ var wrongCommands = []wrongInput{
 	usage("mcp tst x", `unknown command "tst"`, "did you mean test?"),
 	usage("completion foo", `no completion for "foo"`, "bash, zsh, fish, powershell"),
 	usage("up --nodes 0", "--nodes 0", "1 to 16"),
+	usage("up --root /nope", "--root: there is no directory /nope", "name an existing directory"),
+	usage("answer last", "answer takes RUN QUERY ANSWER, not 1 argument", "--help shows an example"),
+	withEnv("TROUPE_OUTPUT=csv", "list", `TROUPE_OUTPUT: output: no command can write "csv"`, "table, json, jsonl"),
+	withEnv("TROUPE_COLOR=purple", "list", `TROUPE_COLOR: color: it is auto, always or never, not "purple"`),
+	usage("run $OK --dir . --allowed-tools Bash(ls:* hi", `the ")" of "Bash(ls:*" is missing`, `write "Bash(ls:*)"`),
 }
 
 // wrongFlags: flags and their values.

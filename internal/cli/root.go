@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/completion"
 	"github.com/troupe-run/troupe/internal/cli/config"
+	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/control"
 	"github.com/troupe-run/troupe/internal/cli/conversations"
 	"github.com/troupe-run/troupe/internal/cli/doctor"
@@ -192,6 +194,10 @@ func (a *app) applySettings(c *cobra.Command, can []string) error {
 		switch {
 		case f == nil || f.Changed && !slices.Contains(request.SentenceFlags, f.Name):
 			continue
+		case s.Key == "output" && !slices.Contains(console.Outputs, s.Value):
+			return exit.UsageError("use one of "+strings.Join(console.Outputs, ", "), "%s", s.Error(fmt.Sprintf("no command can write %q", s.Value)))
+		case s.Key == "color" && !slices.Contains(term.ColorWords, s.Value):
+			return exit.UsageError("use one of "+strings.Join(term.ColorWords, ", "), "%s", s.Error(fmt.Sprintf("it is auto, always or never, not %q", s.Value)))
 		case s.Key == "output" && !slices.Contains(can, s.Value):
 			continue // the setting is for other commands
 		case s.Key == "model":

@@ -264,6 +264,8 @@ func checkRequired(tools []model.ToolSpec, agent string, r spec.Require) error {
 func checkToolNames(there []model.ToolSpec, named []string) (warnings []string, err error) {
 	for _, name := range named {
 		switch {
+		case agentfile.LacksParenthesis(name):
+			return nil, refuse.Bad(fmt.Sprintf("write %.80q", name+")"), "the \")\" of %.80q is missing", name)
 		case toolset.IndexTool(there, name) >= 0, agentfile.IsBuiltin(name):
 		case mcpclient.IsToolName(name), agentfile.IsForeign(name):
 			warnings = append(warnings, fmt.Sprintf("no tool is called %.80q%s", name, agentfile.SuggestTool(name)))

@@ -22,6 +22,9 @@ func CanDraw(f *os.File, getenv func(string) string) bool {
 // IsTTY reports whether a file is a terminal at all.
 func IsTTY(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
 
+// ColorWords are the values of a setting about colour.
+var ColorWords = []string{"auto", "always", "never"}
+
 // UseColor decides whether to write colours: mode is auto, always or never, and
 // auto asks the environment (NO_COLOR, CLICOLOR_FORCE, TERM) before the terminal.
 func UseColor(mode string, tty bool, getenv func(string) string) (bool, error) {

@@ -132,7 +132,11 @@ func Exactly(names ...string) cobra.PositionalArgs {
 		if len(args) == len(names) {
 			return nil
 		}
-		return exit.UsageError(c.CommandPath()+" --help shows an example", "%s takes %s, not %d arguments", c.Name(), strings.Join(names, " "), len(args))
+		count := fmt.Sprintf("%d arguments", len(args))
+		if len(args) == 1 {
+			count = "1 argument"
+		}
+		return exit.UsageError(c.CommandPath()+" --help shows an example", "%s takes %s, not %s", c.Name(), strings.Join(names, " "), count)
 	}
 }
 

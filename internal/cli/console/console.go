@@ -96,6 +96,9 @@ func (c *Console) Confirm(yes bool, what, end, refused string) error {
 	return nil
 }
 
+// Outputs are the formats that some command can write.
+var Outputs = []string{"table", "json", "jsonl", "yaml", "text", "stream-json"}
+
 // ChooseOutput decides on one of the formats that a command can write.
 func (c *Console) ChooseOutput(can []string) error {
 	if c.JSON {

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
@@ -117,7 +118,7 @@ func (c *Console) PrintResult(r event.Result, command func(string) string) error
 	if r.IsError {
 		c.Say(c.ErrStyle.Yellow(stopLine(r, command)))
 	}
-	if r.Text == "" {
+	if r.Text == "" || r.IsError && r.Text == spec.NothingFound { // no result, as the line above says
 		return nil
 	}
 	if !term.CanDraw(c.Out, c.Getenv) {
@@ -140,9 +141,5 @@ func (c *Console) PrintTable(head []string, rows [][]string) error {
 
 // PrintColumns writes rows under columns; a column is aligned to the left or to the right.
 func (c *Console) PrintColumns(head []Column, rows [][]string) error {
-	width := 1 << 20
-	if term.IsTTY(c.Out) {
-		width, _ = term.Size(c.Out)
-	}
-	return c.PrintLines(drawTable(c.Style, head, rows, width))
+	return c.PrintLines(drawTable(c.Style, head, rows, c.outWidth()))
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/interrupt"
+	"github.com/troupe-run/troupe/internal/cli/request"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/internal/term"
@@ -106,6 +107,12 @@ func (cs *Commands) startNodes(u upFlags) error {
 	}
 	if u.nodes < 1 || u.nodes > upNodesMax {
 		return exit.UsageError(fmt.Sprintf("use 1 to %d", upNodesMax), "--nodes %d is invalid", u.nodes)
+	}
+	for i := range u.root {
+		if err := request.AbsoluteDir(&u.root[i]); err != nil {
+			failure := exit.Explain(err)
+			return exit.UsageError(failure.Hint, "--root: %w", failure.Err)
+		}
 	}
 	var web []string
 	if u.http != "" {

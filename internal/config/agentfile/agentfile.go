@@ -273,6 +273,8 @@ func (d *decoder) noteMissingTools() {
 	var foreign []string
 	for _, ref := range slices.Concat(d.def.Tools, d.def.DisallowedTools) {
 		switch {
+		case LacksParenthesis(ref.Name):
+			d.addNote(d.lines["tools"], "the \")\" of %.80q is missing: it names no tool", ref.Name)
 		case ref.isKnown() || own[ref.Name]:
 		case ref.isForeign():
 			if !slices.Contains(foreign, ref.Name) {

@@ -38,6 +38,11 @@ func toolWords() []string {
 // SuggestTool returns the end of a message about an unknown tool: a suggestion of a similar name, or "".
 func SuggestTool(name string) string { return didYouMean(name, toolWords()) }
 
+// LacksParenthesis reports whether a reference to a tool has no end: Bash(ls:* instead of Bash(ls:*).
+func LacksParenthesis(ref string) bool {
+	return strings.Contains(ref, "(") && !strings.HasSuffix(strings.TrimSpace(ref), ")")
+}
+
 // foreignTools are tools of other programs, in lower case, that have no equivalent here.
 var foreignTools = []string{"apply_patch", "bashoutput", "codesearch", "croncreate", "crondelete", "cronlist", "enterplanmode", "doom_loop", "enterworktree",
 	"exitplanmode", "exitworktree", "external_directory", "killbash", "killshell", "listmcpresourcestool", "lsp", "monitor", "multiedit", "notebookedit",
