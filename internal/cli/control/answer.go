@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -140,58 +139,4 @@ func (cs *Commands) storeAnswer(ctx context.Context, s *session.Session, r clien
 		return nil
 	}
 	return cs.Console.PrintData(map[string]any{"run_id": r.RunID, "recorded": false, "stored": true, "running": false})
-}
-
-// Questions makes the command questions.
-func (cs *Commands) Questions() *cobra.Command {
-	return &cobra.Command{
-		Use: "questions", Args: command.NoArguments,
-		Short:       "List the questions that agents ask a person, the oldest first",
-		Example:     "  troupe questions\n  troupe questions -o json",
-		Annotations: map[string]string{command.Formats: command.DataFormats},
-		RunE: func(*cobra.Command, []string) error {
-			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error {
-				list, err := s.Questions(ctx)
-				if err != nil {
-					return err
-				}
-				if cs.Console.Output != "table" {
-					return cs.Console.PrintData(list)
-				}
-				rows := make([][]string, len(list))
-				for i, q := range list {
-					rows[i] = []string{term.CleanLine(q.RunID), term.CleanLine(q.Agent), term.CleanLine(q.Query), term.CleanLine(q.Reason), expiry(q.DueMS), questionLine(q), journalLine(q)}
-				}
-				return cs.Console.PrintTable([]string{"RUN", "AGENT", "QUERY", "WHY", "EXPIRES", "QUESTION", "RUN'S TASK AND JOURNAL"}, rows)
-			})
-		},
-	}
-}
-
-// questionLine is a question in one line, and how many people have approved what it is about.
-func questionLine(q client.Question) string {
-	text := term.QuestionLine(q.Question)
-	if approvals := term.FormatApprovals(q.Approvals, q.ApprovedBy); approvals != "" {
-		return "(" + approvals + ") " + text
-	}
-	return text
-}
-
-// journalLine is what the run is about, in one line: its task, and the journals of its root and of the agent that asks.
-func journalLine(q client.Question) string {
-	var parts []string
-	for _, text := range []string{q.Goal, q.Journal, q.AgentJournal} {
-		if text != "" {
-			parts = append(parts, term.QuestionLine(text))
-		}
-	}
-	return strings.Join(parts, " | ")
-}
-
-// expiry shows when a question expires.
-func expiry(dueMS int64) string {
-	if dueMS == 0 {
-		return "never"
-	}
-	return "in " + max(0, time.Until(time.UnixMilli(dueMS)).Round(time.Second)).String()
 }

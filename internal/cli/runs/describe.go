@@ -75,7 +75,7 @@ func (cs *Commands) describeRun(ctx context.Context, s *session.Session, run str
 		return cs.Console.PrintData(d)
 	}
 	if info.State == client.RunInterrupted {
-		cs.Console.Say(continueText(s, info))
+		cs.Console.Say(s.DescribeInterrupted(info))
 	}
 	return cs.Console.PrintLines(cs.drawDescription(d))
 }

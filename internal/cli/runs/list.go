@@ -46,7 +46,7 @@ finished, and interrupted: no process is there to continue it, and
 					return cs.Console.PrintData(list)
 				}
 				if i := slices.IndexFunc(list, func(r client.RunInfo) bool { return r.State == client.RunInterrupted }); i >= 0 {
-					cs.Console.Say(continueText(s, list[i]))
+					cs.Console.Say(s.DescribeInterrupted(list[i]))
 				}
 				rows := make([][]string, len(list))
 				for i, r := range list {
@@ -68,14 +68,6 @@ finished, and interrupted: no process is there to continue it, and
 	c.Flags().StringVar(&flags.state, "state", "", "only runs in this state: live, queued, parked, finished, interrupted")
 	c.Flags().StringVar(&flags.since, "since", "", "only runs that began at most this long ago: 36h, 2d, 8w")
 	return c
-}
-
-// continueText names the command that continues an interrupted run.
-func continueText(s *session.Session, r client.RunInfo) string {
-	if r.ContinueWith != "" {
-		return fmt.Sprintf("no process works on %s; %s", term.CleanLine(r.RunID), term.CleanLine(r.ContinueWith))
-	}
-	return fmt.Sprintf("no process works on %s; %s continues it", term.CleanLine(r.RunID), s.Command("run --resume "+term.CleanLine(r.RunID)))
 }
 
 type listFlags struct {

@@ -1,10 +1,13 @@
 package session
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/term"
 )
 
 // hintFlags returns the flags with which another command reaches the same node, as they were given to this one,
@@ -42,3 +45,11 @@ func (c *ConnFlags) RememberGiven() { c.Given = c.Options }
 
 // givenOptions are options as flags gave them.
 type givenOptions = bus.Options
+
+// DescribeInterrupted names the command that continues an interrupted run.
+func (s *Session) DescribeInterrupted(r client.RunInfo) string {
+	if r.ContinueWith != "" {
+		return fmt.Sprintf("no process works on %s; %s", term.CleanLine(r.RunID), term.CleanLine(r.ContinueWith))
+	}
+	return fmt.Sprintf("no process works on %s; %s continues it", term.CleanLine(r.RunID), s.Command("run --resume "+term.CleanLine(r.RunID)))
+}
