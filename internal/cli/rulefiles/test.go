@@ -32,7 +32,9 @@ type testDoc struct {
 	Rule     string `json:"rule,omitempty"` // that decides
 	From     string `json:"from,omitempty"`
 	Offered  bool   `json:"offered"` // the agent has the tool
-	Rules    []rule `json:"rules"`   // that are about the tool
+	// Refused says why the tool itself refuses the call, whatever the rules decide.
+	Refused string `json:"refused,omitempty"`
+	Rules   []rule `json:"rules"` // that are about the tool
 }
 
 var decisions = map[permission.Decision]string{permission.Allow: "allow", permission.AllowConfined: "allow_confined", permission.Ask: "ask", permission.Deny: "deny"}
@@ -45,7 +47,8 @@ func (cs *Commands) test() *cobra.Command {
 		Short: "Say what the permission rules decide about a call, and which rule decides",
 		Long: `Say what the permission rules of a new run in a directory decide about a call: allow,
 ask or deny, which rule decides, and which rules are about the tool. Nothing is called.
-A tool may still refuse a call that rules allow, such as a path outside of the directory.
+It also says if the tool itself refuses the call: for its arguments, a path outside of the
+directory, or an agent that does not exist. It looks at no file.
 
 ARGUMENTS is a JSON object with the arguments of the call, or the text that rules of
 the tool are about: a command, a path, a URL, an agent, a skill.
@@ -83,6 +86,9 @@ func testCall(o supervisor.Opened, p spec.Permissions, tool, arguments string) (
 	c := permission.Call{Tool: name, Args: args}
 	v := permission.Compile([]spec.Permissions{p}, o.Workspace, o.Writable).Decide(c, t, nil)
 	doc := testDoc{Agent: o.Root, Tool: name, Arguments: args, Decision: decisions[v.Decision], By: v.By, Why: v.Why, Rule: v.Rule.Text, From: v.Rule.From, Offered: offered, Rules: []rule{}}
+	if offered {
+		doc.Refused = findRefusal(o, name, args, isJSON(arguments))
+	}
 	for _, r := range rulesIn(p) {
 		parsed, err := permission.Parse(r.Rule)
 		if err != nil || !permission.IsAbout(parsed.Tool(), name) {
@@ -132,9 +138,12 @@ func matchesCall(r rule, c permission.Call, workspace string, t permission.Tool)
 // mainArguments name the argument that rules of a tool are about.
 var mainArguments = map[string]string{"shell": "command", "http_get": "url", "delegate": "agent", "handoff": "agent", "skill": "name"}
 
+// isJSON reports whether arguments are an object, and not the text that rules of the tool are about.
+func isJSON(arguments string) bool { return strings.HasPrefix(strings.TrimSpace(arguments), "{") }
+
 // parseArguments returns the arguments of a call as JSON.
 func parseArguments(tool, text string) (string, error) {
-	if strings.HasPrefix(strings.TrimSpace(text), "{") {
+	if isJSON(text) {
 		if !json.Valid([]byte(text)) {
 			return "", exit.UsageError(`write them as '{"path": "docs/a.md"}'`, "the arguments are no JSON object: %.80s", text)
 		}
@@ -167,7 +176,15 @@ func (cs *Commands) printTest(doc testDoc) error {
 	if why == "" {
 		why = "no rule is about it, and such calls run in this mode"
 	}
-	p.AddLine(term.CleanLine(text + ": " + why))
+	if doc.Refused != "" && doc.Decision != "deny" {
+		verb := "allow it"
+		if doc.Decision == "ask" {
+			verb = "ask about it"
+		}
+		p.AddLine(term.CleanLine("refused: the rules " + verb + "; the tool refuses: " + doc.Refused))
+	} else {
+		p.AddLine(term.CleanLine(text + ": " + why))
+	}
 	if !doc.Offered {
 		p.AddLine(term.CleanLine("the agent " + doc.Agent + " is not offered " + doc.Tool + ": no call of it can begin"))
 	}
