@@ -176,15 +176,17 @@ func TestTopByKeyboard(t *testing.T) {
 			screen.press("\r")
 			screen.until("[1 Tree]", "? hand", "/100k")
 			screen.press("4")
-			screen.until("-old", "+new", "a approve")
+			screen.until("-old", "+new", "y once", "a this run", "p this dir", "n no")
 			<-time.After(answerGuard)
-			screen.press("a")
+			screen.press("p") // this node has no user whose rules it reads
+			screen.until("reads no rules of a user")
+			screen.press("y")
 			screen.until("$ sleep 100")
 			if data, err := os.ReadFile(filepath.Join(s.home, "work/note.md")); string(data) != "new\n" {
 				t.Errorf("the approved change: %q %v", data, err)
 			}
 			<-time.After(answerGuard)
-			screen.press("A")
+			screen.press("a")
 			screen.until("No open questions.")
 			screen.press("1")
 			screen.until("● hand", "shell sleep 100")

@@ -53,7 +53,7 @@ func TestAttackTexts(t *testing.T) {
 					}
 				}
 			}
-			for _, key := range []string{"1", "G", "2", "3", "4", "d", "esc", "5", "6", "7", "8", "1", "enter", "?", "esc", "s"} {
+			for _, key := range []string{"1", "G", "2", "3", "4", "r", "esc", "5", "6", "7", "8", "1", "enter", "?", "esc", "s"} {
 				s.press(key)
 				check(key)
 			}
@@ -69,7 +69,7 @@ func TestAttackTexts(t *testing.T) {
 			check("transcript")
 			s.learn(Fetched{Effect: FetchRun{runID}, Problem: text, At: s.clock})
 			check("a problem")
-			for _, key := range []string{"i", "n", "r", "c", "esc", "/"} {
+			for _, key := range []string{"I", "N", "R", "c", "esc", "/"} {
 				s.press(key)
 				check(key)
 			}
@@ -110,7 +110,7 @@ func TestAttackLargeTexts(t *testing.T) {
 	s.fetched(FetchTranscript{runID, s.m.run.agent}, json.RawMessage(doc))
 	s.press("g")
 	s.draw()
-	s.press("i", "G")
+	s.press("I", "G")
 	s.draw()
 	s.learn(Pasted{large})
 	size := 0
@@ -159,7 +159,7 @@ func TestKeptIsBounded(t *testing.T) {
 
 // TestPromptShowsWhereIsTyped: of a text that is wider than the terminal the end is shown.
 func TestPromptShowsWhereIsTyped(t *testing.T) {
-	s := newScreen(t, 80, 24).press("i", "d")
+	s := newScreen(t, 80, 24).press("I", "r")
 	s.learn(Pasted{strings.Repeat("wide 日本 ", 100) + "END"})
 	line := s.m.statusLine()
 	if term.Width(line) > 80 || !strings.Contains(line, "END▏") {

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
 )
 
 // binding is what keys do in a view.
@@ -57,8 +60,8 @@ func bindings(v view) []binding {
 		list = append(list, binding{keys: []string{"s"}, show: "s", word: shortWord(v, "steer"), help: "send a message to the agent, which it reads at its next turn", when: running, do: act(askMessage)})
 	}
 	if v != viewInbox && v != viewNodes {
-		list = append(list, binding{keys: []string{"c"}, show: "c", word: "cancel", help: "cancel the run, or the selected agent; asks first", when: running, do: act(askCancel)},
-			binding{keys: []string{"b"}, show: "b", word: "budget", help: "change a limit of the run, or freeze it; asks first", when: running, do: act(askBudget)})
+		list = append(list, binding{keys: []string{"c"}, show: "c", word: shortWord(v, "cancel"), help: "cancel the run, or the selected agent; asks first", when: running, do: act(askCancel)},
+			binding{keys: []string{"b"}, show: "b", word: shortWord(v, "budget"), help: "change a limit of the run, or freeze it; asks first", when: running, do: act(askBudget)})
 	}
 	return append(list, placeBindings(v)...)
 }
@@ -159,17 +162,23 @@ func openBindings(v view) []binding {
 	return []binding{open}
 }
 
-// questionBindings answer the selected question.
+// questionBindings answer the selected question, with the keys that `troupe run` has at its questions.
 func questionBindings() []binding {
-	call := func(m *Model) bool { q, ok := selectedQuestion(m); return ok && isCall(q) }
-	rule := func(m *Model) bool { q, ok := selectedQuestion(m); return ok && isCall(q) && q.Rule != "" }
-	other := func(m *Model) bool { q, ok := selectedQuestion(m); return ok && !isCall(q) }
-	any := func(m *Model) bool { _, ok := selectedQuestion(m); return ok }
+	selected := func(is func(q client.Question) bool) func(m *Model) bool {
+		return func(m *Model) bool { q, ok := selectedQuestion(m); return ok && is(q) }
+	}
+	hasRule := func(q client.Question) bool { return needsDecision(q) && q.Rule != "" }
+	answer := func(d spec.Decision, always string) func(*Model, Key) []Effect {
+		return func(m *Model, k Key) []Effect { return decide(m, k, d, always) }
+	}
 	return []binding{
-		{keys: []string{"a"}, show: "a", word: "approve", help: "approve the call once", when: call, do: func(m *Model, k Key) []Effect { return approve(m, k, "") }},
-		{keys: []string{"A"}, show: "A", word: "this run", help: "approve calls like this one until the run ends", when: rule, do: func(m *Model, k Key) []Effect { return approve(m, k, "run") }},
-		{keys: []string{"w"}, show: "w", word: "answer", help: "answer the question", when: other, do: askAnswer},
-		{keys: []string{"d"}, show: "d", word: "deny", help: "deny it, with a reason that the agent reads", when: any, do: askDenial},
+		{keys: []string{"y"}, show: "y", word: "once", help: "approve the call once; without a call: the agent goes on", when: selected(needsDecision), do: answer(spec.Approve, "")},
+		{keys: []string{"a"}, show: "a", word: "this run", help: "approve calls like this one until the run ends", when: selected(hasRule), do: answer(spec.Approve, "run")},
+		{keys: []string{"p"}, show: "p", word: "this dir", help: "approve calls like this one in all your runs in the directory", when: selected(func(q client.Question) bool { return hasRule(q) && q.Approvals < 2 }),
+			do: answer(spec.Approve, "project")},
+		{keys: []string{"w"}, show: "w", word: "answer", help: "answer the question", when: selected(func(q client.Question) bool { return !needsDecision(q) }), do: askAnswer},
+		{keys: []string{"n"}, show: "n", word: "no", help: "deny it", when: selected(func(client.Question) bool { return true }), do: answer(spec.Deny, "")},
+		{keys: []string{"r"}, show: "r", word: "no, why", help: "deny it, with a reason that the agent reads", when: selected(func(client.Question) bool { return true }), do: askDenial},
 	}
 }
 
@@ -179,7 +188,7 @@ func placeBindings(v view) []binding {
 	for _, p := range []struct {
 		key  string
 		view view
-	}{{"r", viewRuns}, {"i", viewInbox}, {"n", viewNodes}} {
+	}{{"R", viewRuns}, {"I", viewInbox}, {"N", viewNodes}} {
 		if v == p.view {
 			continue
 		}
@@ -187,7 +196,7 @@ func placeBindings(v view) []binding {
 			m.open(p.view)
 			return nil
 		}}
-		if slices.Contains(pageViews, v) {
+		if v == viewRuns || v == viewNodes {
 			b.show, b.word = p.key, strings.ToLower(string(p.view))
 		}
 		list = append(list, b)

@@ -71,16 +71,18 @@ func TestAnswers(t *testing.T) {
 		play func(s *screen)
 		want []SendAnswer
 	}{
-		"approve":               {func(s *screen) { s.press("a") }, []SendAnswer{{with(func(r *client.AnswerRequest) { r.Decision = spec.Approve })}}},
-		"approve for this run":  {func(s *screen) { s.press("A") }, []SendAnswer{{with(func(r *client.AnswerRequest) { r.Decision, r.Always = spec.Approve, "run" })}}},
-		"deny with a reason":    {func(s *screen) { s.press("d").enterText("use the other file") }, []SendAnswer{{with(func(r *client.AnswerRequest) { r.Decision, r.Text = spec.Deny, "use the other file" })}}},
-		"a denial that is left": {func(s *screen) { s.press("d", "n", "esc") }, nil},
+		"approve":               {func(s *screen) { s.press("y") }, []SendAnswer{{with(func(r *client.AnswerRequest) { r.Decision = spec.Approve })}}},
+		"approve for this run":  {func(s *screen) { s.press("a") }, []SendAnswer{{with(func(r *client.AnswerRequest) { r.Decision, r.Always = spec.Approve, "run" })}}},
+		"approve in directory":  {func(s *screen) { s.press("p") }, []SendAnswer{{with(func(r *client.AnswerRequest) { r.Decision, r.Always = spec.Approve, "project" })}}},
+		"deny":                  {func(s *screen) { s.press("n") }, []SendAnswer{{with(func(r *client.AnswerRequest) { r.Decision = spec.Deny })}}},
+		"deny with a reason":    {func(s *screen) { s.press("r").enterText("use the other file") }, []SendAnswer{{with(func(r *client.AnswerRequest) { r.Decision, r.Text = spec.Deny, "use the other file" })}}},
+		"a denial that is left": {func(s *screen) { s.press("r", "n", "esc") }, nil},
 		"an answer":             {func(s *screen) { s.press("j", "w").enterText("the second one") }, []SendAnswer{{other}}},
 		"an empty answer":       {func(s *screen) { s.press("j", "w", "enter") }, nil},
-		"approve no call":       {func(s *screen) { s.press("j", "a") }, nil},
+		"approve no call":       {func(s *screen) { s.press("j", "y", "a", "p") }, nil},
 		"pasted keys":           {func(s *screen) { s.learn(Pasted{"a\ny\n"}) }, nil},
 	} {
-		s := newScreen(t, 80, 24).press("i")
+		s := newScreen(t, 80, 24).press("I")
 		c.play(s)
 		if d := cmp.Diff(c.want, taken[SendAnswer](s)); d != "" {
 			t.Errorf("%s: %s", name, d)
@@ -90,18 +92,18 @@ func TestAnswers(t *testing.T) {
 
 // TestNewQuestionIsReadFirst: a key that is pressed as a question takes the place of another does not answer it.
 func TestNewQuestionIsReadFirst(t *testing.T) {
-	s := newScreen(t, 80, 24).press("i")
+	s := newScreen(t, 80, 24).press("I")
 	s.fetched(FetchQuestions{}, teamQuestions()[1:])
 	first := teamQuestions()[0]
 	first.Query = "9-0.0"
 	s.press("k")
 	s.fetched(FetchQuestions{}, []client.Question{first})
 	taken[Effect](s)
-	s.press("a")
-	if got := taken[SendAnswer](s); len(got) != 0 || !strings.Contains(s.draw(), "read it, then press a again") {
+	s.press("y")
+	if got := taken[SendAnswer](s); len(got) != 0 || !strings.Contains(s.draw(), "read it, then press y again") {
 		t.Errorf("%+v\n%s", got, s.draw())
 	}
-	s.press("a")
+	s.press("y")
 	if got := taken[SendAnswer](s); len(got) != 1 || got[0].Request.Query != "9-0.0" {
 		t.Errorf("%+v", got)
 	}
@@ -210,7 +212,7 @@ func TestNavigation(t *testing.T) {
 	for _, step := range []struct {
 		key  string
 		want view
-	}{{"G", viewTree}, {"enter", viewAgent}, {"enter", viewTranscript}, {"esc", viewAgent}, {"esc", viewTree}, {"6", viewTimeline}, {"i", viewInbox}, {"n", viewNodes}, {"r", viewRuns},
+	}{{"G", viewTree}, {"enter", viewAgent}, {"enter", viewTranscript}, {"esc", viewAgent}, {"esc", viewTree}, {"6", viewTimeline}, {"I", viewInbox}, {"N", viewNodes}, {"R", viewRuns},
 		{"esc", viewNodes}, {"esc", viewInbox}, {"esc", viewTimeline}, {"esc", viewTree}, {"esc", viewRuns}, {"esc", viewRuns}, {"enter", viewTree}, {"5", viewBudget}, {"2", viewTranscript}} {
 		if s.press(step.key); s.m.view != step.want {
 			t.Fatalf("%s: the view is %s, want %s", step.key, s.m.view, step.want)
@@ -253,7 +255,7 @@ func TestLossAndReturn(t *testing.T) {
 	if got := taken[Follow](s); !reflect.DeepEqual(got, []Follow{{runID}}) || strings.Contains(s.draw(), "behind") {
 		t.Errorf("after the return: %+v\n%s", got, s.draw())
 	}
-	s.press("r", "c", "y")
+	s.press("R", "c", "y")
 	lost(SendCancel{})
 	if text := s.draw(); !strings.Contains(text, "not sent: no troupe node answers") {
 		t.Errorf("a cancel that was lost:\n%s", text)
@@ -272,7 +274,7 @@ func TestPollsAskOnlyForWhatIsShown(t *testing.T) {
 	if got := taken[Effect](s); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
-	s.press("n")
+	s.press("N")
 	if got := taken[Effect](s); !reflect.DeepEqual(got, []Effect{FetchNodes{}}) {
 		t.Errorf("nodes: %+v", got)
 	}

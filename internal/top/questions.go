@@ -40,9 +40,9 @@ func (m *Model) findQuestion(key string) (client.Question, bool) {
 	return client.Question{}, false
 }
 
-// isCall reports whether a question is about a call, which is approved or denied.
-func isCall(q client.Question) bool {
-	return q.Digest != "" || q.Call != "" && q.Reason != string(spec.NeedsHuman)
+// needsDecision reports whether a question is approved or denied: it is about a call, or about how to go on after a crash.
+func needsDecision(q client.Question) bool {
+	return q.Digest != "" || q.Reason == string(spec.ResumeUnsafe) || q.Call != "" && q.Reason != string(spec.NeedsHuman)
 }
 
 // questionListHeight returns how many rows the list of questions has; their text has the rest.
@@ -75,8 +75,10 @@ func questionText(m *Model) []string {
 	if approvals := term.FormatApprovals(q.Approvals, q.ApprovedBy); approvals != "" {
 		lines = append(lines, m.style.Yellow(approvals+": two different people must approve"))
 	}
-	if q.Rule != "" {
-		lines = append(lines, m.style.Dim("A allows in this run: "+cleanLine(q.Rule)))
+	if q.Rule != "" && q.Approvals > 1 {
+		lines = append(lines, m.style.Dim("a allows in this run: "+cleanLine(q.Rule)))
+	} else if q.Rule != "" {
+		lines = append(lines, m.style.Dim("a allows in this run, p in the directory: "+cleanLine(q.Rule)))
 	}
 	text := strings.Trim(term.CleanText(clipBytes(q.Question, textBytesMax)), "\n")
 	if len(q.Question) > textBytesMax {
@@ -127,20 +129,20 @@ func (m *Model) answer(q client.Question, d spec.Decision, text, always string) 
 	return []Effect{SendAnswer{client.AnswerRequest{RunID: q.RunID, Agent: q.Agent, Query: q.Query, Digest: q.Digest, Decision: d, Text: text, Always: always, By: m.user}}}
 }
 
-// approve answers the selected question at once; always is "run" to approve calls like this one, too.
-func approve(m *Model, k Key, always string) []Effect {
+// decide answers the selected question at once; always is "run" or "project" to approve calls like this one, too.
+func decide(m *Model, k Key, d spec.Decision, always string) []Effect {
 	q, _ := selectedQuestion(m)
 	if !guardAnswer(m, k) {
 		return nil
 	}
-	return m.answer(q, spec.Approve, "", always)
+	return m.answer(q, d, "", always)
 }
 
 // askDenial asks for the reason of a denial.
 func askDenial(m *Model, k Key) []Effect {
 	q, _ := selectedQuestion(m)
 	if guardAnswer(m, k) {
-		m.prompt = &prompt{label: "deny, because (the agent reads it):", done: func(m *Model, text string) []Effect { return m.answer(q, spec.Deny, text, "") }}
+		m.prompt = &prompt{label: "no, because (the agent reads it):", done: func(m *Model, text string) []Effect { return m.answer(q, spec.Deny, text, "") }}
 	}
 	return nil
 }

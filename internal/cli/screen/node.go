@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/request"
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/top"
 )
@@ -167,11 +169,7 @@ func ask(ctx context.Context, s *session.Session, e top.Effect) (any, error) {
 func send(ctx context.Context, s *session.Session, e top.Effect) (string, error) {
 	switch e := e.(type) {
 	case top.SendAnswer:
-		text := fmt.Sprintf("%s: recorded for %s of %s; the first answer counts", e.Request.Decision, e.Request.Agent, e.Request.RunID)
-		if e.Request.Decision == spec.TextOnly {
-			text = fmt.Sprintf("the answer is recorded for %s of %s; the first answer counts", e.Request.Agent, e.Request.RunID)
-		}
-		return text, s.Answer(ctx, e.Request)
+		return sendAnswer(ctx, s, e.Request)
 	case top.SendCancel:
 		reply, err := s.Cancel(ctx, e.Request)
 		return fmt.Sprintf("the cancel of %s is recorded: %s", e.Request.RunID, reply.Text), err
@@ -181,6 +179,21 @@ func send(ctx context.Context, s *session.Session, e top.Effect) (string, error)
 		return "the message is recorded; the agent reads it at its next turn", s.Steer(ctx, e.Request)
 	}
 	return "", fmt.Errorf("%w: %T", errEffect, e)
+}
+
+// sendAnswer sends an answer, and returns what it does beyond being recorded: a rule for a directory, or that another
+// person must approve, too.
+func sendAnswer(ctx context.Context, s *session.Session, r client.AnswerRequest) (string, error) {
+	text := fmt.Sprintf("%s: recorded for %s of %s; the first answer counts", r.Decision, r.Agent, r.RunID)
+	if r.Decision == spec.TextOnly {
+		text = fmt.Sprintf("the answer is recorded for %s of %s; the first answer counts", r.Agent, r.RunID)
+	}
+	var said []string
+	err := request.SendAnswer(ctx, s, r, func(line string) { said = append(said, line) })
+	if len(said) > 0 {
+		text = strings.Join(said, "; ")
+	}
+	return text, err
 }
 
 // errEffect is a bug: no code handles this effect.
