@@ -172,7 +172,7 @@ func TestTopByKeyboard(t *testing.T) {
 			t.Parallel()
 			s, _ := startWatchedRun(t)
 			screen := openScreen(t, s.command("top"), size[0], size[1])
-			screen.until("[Runs]", "mend the note", "parked", "Inbox 1", "⏎ open")
+			screen.until("[R Runs]", "mend the note", "parked", "Inbox 1", "⏎ open")
 			screen.press("\r")
 			screen.until("[1 Tree]", "? hand", "/100k")
 			screen.press("4")
@@ -205,6 +205,64 @@ func TestTopByKeyboard(t *testing.T) {
 			screen.press("q")
 			if code := screen.leave(); code != 0 {
 				t.Errorf("exit %d\n%s", code, screen)
+			}
+		})
+	}
+}
+
+// TestTopStartsForksAndCompares: on a small and on a large terminal a person starts a run from a form, reads its log entries,
+// forks it after a turn with a message, and compares both, all by keys.
+//
+//behaviour:shows I4
+func TestTopStartsForksAndCompares(t *testing.T) {
+	t.Parallel()
+	for _, size := range [][2]int{{80, 24}, {200, 50}} {
+		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+			t.Parallel()
+			s := newTestHome(t, map[string]string{"hand.md": "---\nname: hand\ndescription: Works.\ntools: Read\n---\nWork.\n", "work/note.md": "old\n",
+				"work.yaml": "default:\n  - calls: [{name: read_file, args: {path: note.md}}]\n  - text: \"I have read it.\"\n"})
+			startOwner(s)
+			screen := openScreen(t, s.command("top"), size[0], size[1])
+			screen.until("[R Runs]", "There are no runs yet", "n new")
+			screen.press("n")
+			screen.until("Start a run", "Task", "Limit in tokens", "⏎ start", "esc leave")
+			screen.press("\r")
+			screen.until("Task must not be empty")
+			screen.press("read the note\tnosuch\t.\twork\tscript/work.yaml\t200k\r")
+			screen.until("there is no agent", "Start a run") // the form stays
+			screen.press("\x1b[A\x1b[A\x1b[A\x1b[A\x15hand\r")
+			screen.until("[1 Tree]", "completed", "hand", "/200k")
+			screen.press("9")
+			screen.until("KINDS of root", "submitted", "replied")
+			screen.press("o")
+			screen.until("of the supervisor", "opened")
+			screen.press("\r")
+			screen.until("Entry ", "from ", "opened", "epoch")
+			screen.press("G")
+			screen.until("|\n000")
+			screen.press("\x1b")
+			screen.until("of the supervisor", "o other log")
+			screen.press("2")
+			screen.until("[2 Transcript]", "I have read it.", "turn 2", "f fork")
+			screen.press("f")
+			screen.until("after a turn of hand (root)", "After turn", "Message", "⏎ fork")
+			screen.press("\x1b[A\x151\tand say how long it is\t\t.\r")
+			screen.until("[1 Tree]", "hand  turn")
+			screen.until("completed")
+			screen.press("v")
+			screen.until("Compare run", "⏎ compare")
+			screen.press("\r")
+			screen.until("[Compare]", "First difference: root, turn", event.KindMessageUser, "and say how long it is", "the first difference")
+			screen.press("R")
+			screen.until("[R Runs]", " of 2")
+			screen.press("vlast\r")
+			screen.until("[Compare]", "No difference")
+			screen.press("q")
+			if code := screen.leave(); code != 0 {
+				t.Errorf("exit %d\n%s", code, screen)
+			}
+			if copies, err := filepath.Glob(filepath.Join(s.home, "work-fork-*", "note.md")); len(copies) != 1 || err != nil {
+				t.Errorf("the copies of the directory: %v %v", copies, err)
 			}
 		})
 	}

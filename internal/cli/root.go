@@ -71,7 +71,7 @@ Without a NATS server and without a key, "troupe run" starts both in process.`,
 func (a *app) addCommands(root *cobra.Command) {
 	start := run.Commands{Console: a.console, Sessions: a.sessions, Origins: a.origins}
 	show := runs.Commands{Console: a.console, Sessions: a.sessions}
-	watch := screen.Commands{Console: a.console, Sessions: a.sessions}
+	watch := screen.Commands{Console: a.console, Sessions: a.sessions, Begin: start.Begin(a.applySettings)}
 	browser := page.Commands{Console: a.console, Sessions: a.sessions}
 	steer := control.Commands{Console: a.console, Sessions: a.sessions}
 	addGroup(root, "Run and follow", start.Run(), start.Start(), start.Chat(), start.Follow(), show.Result(), start.Demo(), watch.Top(), browser.UI())

@@ -86,6 +86,14 @@ func (t *Tree) EndOf(id string) (reason spec.Reason, detail string) {
 	return "", ""
 }
 
+// TurnOf returns the turn that an agent is at; 0: it has not begun one.
+func (t *Tree) TurnOf(id string) int {
+	if m := t.agents[id]; m != nil {
+		return m.turn
+	}
+	return 0
+}
+
 // member is one agent of the tree.
 type member struct {
 	id, name, parent string

@@ -9,7 +9,9 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/compare"
 	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 // hostile are texts that would control a terminal, hide themselves, or take all its lines.
@@ -67,6 +69,22 @@ func TestAttackTexts(t *testing.T) {
 			}
 			s.fetched(FetchTranscript{runID, s.m.run.agent}, json.RawMessage(doc))
 			check("transcript")
+			s.press("f")
+			s.learn(Pasted{text})
+			check("a form")
+			s.press("esc", "9")
+			entries := EntriesPage{Logs: []mailbox.Address{mailbox.Address(text)}, Entries: []client.LogEntry{{Place: 1, Data: []byte(text)}}}
+			entries.Entries = append(entries.Entries, teamEntries(t).Entries...)
+			s.fetched(FetchEntries{runID, s.m.run.entries.agent, 0}, entries)
+			check("log entries")
+			s.press("down", "down", "enter")
+			check("a log entry")
+			s.press("v", "enter")
+			c := compare.Run{RunID: text, Fork: text, Model: text, Reason: text, Text: text}
+			step := compare.Pair{Kind: text, Call: text, A: text, B: text + "x", Differs: true}
+			s.fetched(FetchComparison{B: runID}, Compared{Comparison: compare.Comparison{A: c, B: c, First: &compare.Difference{Agent: text, Kind: text, Call: text}, Text: text}, Steps: []compare.Pair{step, {Kind: text, A: text, B: text}}})
+			check("a comparison")
+			s.press("esc")
 			s.learn(Fetched{Effect: FetchRun{runID}, Problem: text, At: s.clock})
 			check("a problem")
 			for _, key := range []string{"I", "N", "R", "c", "esc", "/"} {

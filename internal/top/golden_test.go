@@ -59,12 +59,42 @@ var scenes = []struct {
 	{"budget_confirm", func(s *screen) { s.openBudget(); s.press("b"); s.enterText("200k") }},
 	{"timeline", func(s *screen) { s.openTeam().press("6") }},
 	{"messages", func(s *screen) { s.openTeam().press("7") }},
+	{"log", func(s *screen) { s.openLog() }},
+	{"log_entry", func(s *screen) { s.openLog(); s.press("down", "enter") }},
+	{"start", func(s *screen) { s.press("n") }},
+	{"start_typed", func(s *screen) {
+		s.press("n")
+		s.learn(Pasted{"Translate the manual.\nThen " + strings.Repeat("check each chapter, ", 20) + "and stop."})
+		s.press("tab", "a", "b", "down", "down", "down", "down", "9", "l", "enter")
+		s.learn(Fetched{Effect: s.m.form.sent, Problem: "invalid argument \"9l\" for --max-tokens: it is a number", At: s.clock})
+	}},
+	{"fork", func(s *screen) { s.openTranscript(); s.press("f", "h", "i") }},
+	{"compare", func(s *screen) { s.press("v") }},
+	{"comparison", func(s *screen) { s.openComparison(teamComparison()) }},
+	{"comparison_same", func(s *screen) {
+		c := teamComparison()
+		c.First, c.Steps, c.Text = nil, nil, ""
+		s.openComparison(c)
+	}},
 	{"events", func(s *screen) { s.openTeam().press("8") }},
 }
 
 func (s *screen) openTranscript() {
 	s.openTeam().press("down", "down", "2")
+	second := eventOf(5000, "root-1-1", event.KindTurnStarted, map[string]any{})
+	second.Turn = 2
+	s.learn(EventsRead{runID, append(endEvents()[:0:0], second)})
 	s.fetched(FetchTranscript{runID, "root-1-1"}, json.RawMessage(teamTranscript))
+}
+
+func (s *screen) openLog() {
+	s.openTeam().press("9")
+	s.fetched(FetchEntries{runID, "root", 0}, teamEntries(s.t))
+}
+
+func (s *screen) openComparison(c Compared) {
+	s.press("v", "enter")
+	s.fetched(FetchComparison{B: runID}, c)
 }
 
 func (s *screen) openBudget() {

@@ -36,7 +36,8 @@ type EventsRead struct {
 type Fetched struct {
 	Effect Effect
 	// Data is a []client.RunInfo for FetchRuns, a client.RunInfo for FetchRun and FetchBudget, a []client.Question, a
-	// []client.NodeInfo, a json.RawMessage for FetchTranscript, or a text about a sent request; nil: nothing more.
+	// []client.NodeInfo, a json.RawMessage for FetchTranscript, an EntriesPage, a Compared, a Begun, or a text about a sent
+	// request; nil: nothing more.
 	Data any
 	// Problem is why the effect failed and what to do; "" if it succeeded. Lost says that no node answered.
 	Problem string
@@ -66,6 +67,14 @@ type (
 	FetchNodes struct{}
 	// FetchTranscript asks for the messages of one agent.
 	FetchTranscript struct{ Run, Agent string }
+	// FetchEntries asks for the entries of the log of an agent after one, and for the logs of the run. EntriesMax are wanted.
+	FetchEntries struct {
+		Run, Agent string
+		After      uint64
+	}
+	// FetchComparison asks for the comparison of two runs, each named by its id, the beginning of it, or last. A is the run that
+	// B is a fork of, if it is "".
+	FetchComparison struct{ A, B string }
 	// FetchBudget asks for a run with its budget.
 	FetchBudget struct{ Run string }
 )
@@ -83,6 +92,18 @@ type (
 	SendBudget struct{ Request client.BudgetRequest }
 	// SendMessage sends a message to an agent.
 	SendMessage struct{ Request client.SteerRequest }
+	// StartRun begins a run with what a person typed; "": what the command start does without the flag. With the same ID it
+	// begins one run at most.
+	StartRun struct {
+		ID, Prompt, Agent, Agents, Dir, Model, MaxTokens, MaxUSD, MaxTurns, MaxCalls string
+	}
+	// ForkRun begins a run as another one was after a turn of an agent. Dir is the copy of the directory to make; "": one beside
+	// that of the run.
+	ForkRun struct {
+		ID, Run, Agent                                string
+		Turn                                          int
+		Prompt, Dir, Agents, Model, MaxTokens, MaxUSD string
+	}
 	// Quit ends the program.
 	Quit struct{}
 )
@@ -93,6 +114,10 @@ func (FetchQuestions) isEffect()  {}
 func (FetchNodes) isEffect()      {}
 func (FetchTranscript) isEffect() {}
 func (FetchBudget) isEffect()     {}
+func (FetchEntries) isEffect()    {}
+func (FetchComparison) isEffect() {}
+func (StartRun) isEffect()        {}
+func (ForkRun) isEffect()         {}
 func (Follow) isEffect()          {}
 func (SendAnswer) isEffect()      {}
 func (SendCancel) isEffect()      {}

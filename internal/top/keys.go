@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
@@ -15,9 +14,12 @@ type binding struct {
 	keys []string
 	show string // how the bottom line names the keys
 	word string // what the bottom line says of them; "": they are in the help only
-	help string
-	when func(*Model) bool // nil: always
-	do   func(*Model, Key) []Effect
+	// isSpare leaves them to the help where the bottom line is full.
+	isSpare bool
+	place   string // the keys of this and of others like it, which have one line of the help; "": it has one of its own
+	help    string
+	when    func(*Model) bool // nil: always
+	do      func(*Model, Key) []Effect
 }
 
 // names returns the keys as the help names them.
@@ -45,8 +47,12 @@ func bindings(v view) []binding {
 	switch v {
 	case viewInbox, viewQuestions:
 		list = append(list, questionBindings()...)
+	case viewRuns:
+		list = append(list, binding{keys: []string{"n"}, show: "n", word: "new", help: "start a run", do: act(askStart)})
+	case viewLog:
+		list = append(list, entryBindings()...)
 	case viewTranscript:
-		list = append(list, binding{keys: []string{"e"}, show: "e", word: "unfold", help: "show calls and results whole, or folded", do: func(m *Model, _ Key) []Effect {
+		list = append(list, binding{keys: []string{"f"}, show: "f", word: "fork", help: "fork the run after the turn that the line below names", when: canFork, do: act(askFork)}, binding{keys: []string{"e"}, show: "e", word: "unfold", help: "show calls and results whole, or folded", do: func(m *Model, _ Key) []Effect {
 			t := &m.run.transcript
 			t.unfold, t.drawn = !t.unfold, false
 			return nil
@@ -55,13 +61,17 @@ func bindings(v view) []binding {
 	if isFiltered(v) {
 		list = append(list, binding{keys: []string{"/"}, show: "/", word: shortWord(v, "filter"), help: "show only the rows with these words", do: act(askFilter)})
 	}
-	running := func(m *Model) bool { return targetRun(m) != "" }
-	if slices.Contains(runViews, v) || v == viewAgent {
-		list = append(list, binding{keys: []string{"s"}, show: "s", word: shortWord(v, "steer"), help: "send a message to the agent, which it reads at its next turn", when: running, do: act(askMessage)})
+	if v == viewRuns || v != viewInbox && v != viewNodes && v != viewCompare && v != viewQuestions {
+		list = append(list, binding{keys: []string{"v"}, show: "v", word: "compare", isSpare: v != viewRuns, help: "compare the run with another one, or with the one that it is a fork of",
+			when: func(m *Model) bool { return comparedRun(m) != "" }, do: act(askCompare)})
 	}
-	if v != viewInbox && v != viewNodes {
-		list = append(list, binding{keys: []string{"c"}, show: "c", word: shortWord(v, "cancel"), help: "cancel the run, or the selected agent; asks first", when: running, do: act(askCancel)},
-			binding{keys: []string{"b"}, show: "b", word: shortWord(v, "budget"), help: "change a limit of the run, or freeze it; asks first", when: running, do: act(askBudget)})
+	running := func(m *Model) bool { return targetRun(m) != "" }
+	if isRunView(v) {
+		list = append(list, binding{keys: []string{"s"}, show: "s", word: shortWord(v, "steer"), isSpare: v == viewLog, help: "send a message to the agent, which it reads at its next turn", when: running, do: act(askMessage)})
+	}
+	if v == viewRuns || isRunView(v) {
+		list = append(list, binding{keys: []string{"c"}, show: "c", word: shortWord(v, "cancel"), isSpare: v == viewLog, help: "cancel the run, or the selected agent; asks first", when: running, do: act(askCancel)},
+			binding{keys: []string{"b"}, show: "b", word: shortWord(v, "budget"), isSpare: v == viewLog, help: "change a limit of the run, or freeze it; asks first", when: running, do: act(askBudget)})
 	}
 	return append(list, placeBindings(v)...)
 }
@@ -74,14 +84,17 @@ func shortWord(v view, word string) string {
 	return word
 }
 
+// isRunView reports whether a view is about the open run.
+func isRunView(v view) bool { return slices.Contains(runViews, v) || partViews[v] != "" }
+
 // isFiltered reports whether a view has rows that a filter can select.
 func isFiltered(v view) bool {
-	return !slices.Contains([]view{viewTranscript, viewStop, viewBudget, viewTimeline}, v)
+	return !slices.Contains([]view{viewTranscript, viewStop, viewBudget, viewTimeline, viewEntry, viewCompare}, v)
 }
 
 // isList reports whether a row of a view can be selected.
 func isList(v view) bool {
-	return slices.Contains([]view{viewRuns, viewInbox, viewNodes, viewTree, viewQuestions, viewTimeline}, v)
+	return slices.Contains([]view{viewRuns, viewInbox, viewNodes, viewTree, viewQuestions, viewTimeline, viewLog}, v)
 }
 
 // moveBindings select rows, or scroll text.
@@ -151,6 +164,11 @@ func openBindings(v view) []binding {
 			m.run.highlight(agent)
 			return nil
 		}
+	case viewLog:
+		open.help, open.do = "read the entry, decoded and as bytes", func(m *Model, _ Key) []Effect {
+			m.open(viewEntry)
+			return nil
+		}
 	case viewAgent:
 		open.word, open.when, open.help, open.do = "transcript", func(m *Model) bool { return m.run.agent != "" }, "read its transcript", func(m *Model, _ Key) []Effect {
 			m.open(viewTranscript)
@@ -182,32 +200,48 @@ func questionBindings() []binding {
 	}
 }
 
+// entryBindings choose the page of entries, and the log.
+func entryBindings() []binding {
+	turn := func(forward bool) func(*Model, Key) []Effect {
+		return func(m *Model, _ Key) []Effect {
+			m.run.entries.turnPage(forward)
+			return nil
+		}
+	}
+	return []binding{
+		{keys: []string{"o"}, show: "o", word: "other log", help: "show the log of the next agent, or of the supervisor", when: func(m *Model) bool { return len(m.run.entries.logs) > 1 }, do: func(m *Model, _ Key) []Effect {
+			m.run.entries.nextLog()
+			return nil
+		}},
+		{keys: []string{"]"}, show: "]", word: "later", help: "the entries after these", when: func(m *Model) bool { return m.run.entries.more }, do: turn(true)},
+		{keys: []string{"["}, show: "[", word: "earlier", help: "the entries before these", when: func(m *Model) bool { return len(m.run.entries.starts) > 1 }, do: turn(false)},
+	}
+}
+
+// pageKeys show the pages; the first line names them.
+var pageKeys = map[view]string{viewRuns: "R", viewInbox: "I", viewNodes: "N"}
+
 // placeBindings go to other views.
 func placeBindings(v view) []binding {
 	var list []binding
-	for _, p := range []struct {
-		key  string
-		view view
-	}{{"R", viewRuns}, {"I", viewInbox}, {"N", viewNodes}} {
-		if v == p.view {
-			continue
+	for _, other := range pageViews {
+		if v != other && pageKeys[other] != "" {
+			list = append(list, binding{keys: []string{pageKeys[other]}, place: "R I N", help: "the pages that the first line names", do: func(m *Model, _ Key) []Effect {
+				m.open(other)
+				return nil
+			}})
 		}
-		b := binding{keys: []string{p.key}, help: "show " + string(p.view), do: func(m *Model, _ Key) []Effect {
-			m.open(p.view)
-			return nil
-		}}
-		if v == viewRuns || v == viewNodes {
-			b.show, b.word = p.key, strings.ToLower(string(p.view))
-		}
-		list = append(list, b)
 	}
-	if slices.Contains(runViews, v) || v == viewAgent {
+	if isRunView(v) {
 		for i, other := range runViews {
-			list = append(list, binding{keys: []string{strconv.Itoa(i + 1)}, help: "show " + string(other), do: func(m *Model, _ Key) []Effect {
+			list = append(list, binding{keys: []string{strconv.Itoa(i + 1)}, place: "1 … 9", help: "the views that the third line names", do: func(m *Model, _ Key) []Effect {
 				agent := cmp.Or(targetAgent(m), m.run.agent, m.lists[viewTree].selected())
 				m.open(other)
-				if other == viewTranscript {
+				switch other {
+				case viewTranscript:
 					m.run.highlight(agent)
+				case viewLog:
+					m.run.entries.showAgent(cmp.Or(agent, superLog))
 				}
 				return nil
 			}})

@@ -11,6 +11,9 @@ const (
 	spansMax           = 20_000 // of its timeline
 	eventsMax          = 2000   // of its newest events
 	eventColumnsMax    = 400    // of one of them
+	EntriesMax         = 200    // of one log, on one page
+	dumpBytesMax       = 16 << 10
+	formBytesMax       = 64 << 10 // that are typed or pasted into a field of a form
 	transcriptBytesMax = 1 << 20
 	transcriptLinesMax = 10_000
 	textBytesMax       = 64 << 10 // of one message or question

@@ -3,6 +3,7 @@
 package top
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -27,12 +28,17 @@ const (
 	viewTimeline   view = "Timeline"
 	viewMessages   view = "Messages"
 	viewEvents     view = "Events"
+	viewLog        view = "Log entries"
+	viewEntry      view = "Log entry"
+	viewCompare    view = "Compare"
 )
 
-// pageViews are about no single run; runViews are the views of one run, in the order of their numbers.
+// pageViews are about no single run; runViews are the views of one run, in the order of their numbers, and partViews show a
+// part of one of those.
 var (
-	pageViews = []view{viewRuns, viewInbox, viewNodes}
-	runViews  = []view{viewTree, viewTranscript, viewStop, viewQuestions, viewBudget, viewTimeline, viewMessages, viewEvents}
+	pageViews = []view{viewRuns, viewInbox, viewNodes, viewCompare}
+	runViews  = []view{viewTree, viewTranscript, viewStop, viewQuestions, viewBudget, viewTimeline, viewMessages, viewEvents, viewLog}
+	partViews = map[view]view{viewAgent: viewTree, viewEntry: viewLog}
 )
 
 // Config says how a screen begins.
@@ -40,6 +46,8 @@ type Config struct {
 	Style term.Style
 	Run   string // to open at once; "": the list of runs
 	User  string // who answers and changes, for the logs
+	// NewID makes the id of a run.
+	NewID func() string
 	Now   time.Time
 }
 
@@ -47,6 +55,7 @@ type Config struct {
 type Model struct {
 	style         term.Style
 	user          string
+	newID         func() string
 	width, height int
 	now           time.Time
 
@@ -54,6 +63,7 @@ type Model struct {
 	history []visited // where esc goes back to
 	help    bool
 	prompt  *prompt
+	form    *form
 	notice  string // about the last action
 	// noticeIsError says that the action failed.
 	noticeIsError bool
@@ -67,6 +77,7 @@ type Model struct {
 	questions []client.Question
 	nodes     []client.NodeInfo
 	run       *openRun // nil: none
+	compared  Compared
 
 	polls  polls
 	lost   time.Time // since when no node answers; zero: one does
@@ -81,9 +92,9 @@ type visited struct {
 
 // New makes a screen.
 func New(c Config) *Model {
-	m := &Model{style: c.Style, user: c.User, width: 80, height: 24, now: c.Now, view: viewRuns, filters: map[view]string{}, lists: map[view]*list{},
+	m := &Model{style: c.Style, user: c.User, newID: c.NewID, width: 80, height: 24, now: c.Now, view: viewRuns, filters: map[view]string{}, lists: map[view]*list{},
 		pages: map[view]*page{}, read: map[view]bool{}, polls: newPolls()}
-	for _, v := range slices.Concat(pageViews, runViews, []view{viewAgent}) {
+	for _, v := range slices.Concat(pageViews, runViews, slices.Collect(maps.Keys(partViews))) {
 		m.lists[v], m.pages[v] = &list{}, &page{}
 	}
 	if c.Run != "" {
@@ -136,6 +147,8 @@ func handleKey(m *Model, k Key) []Effect {
 	switch {
 	case m.prompt != nil:
 		return handlePromptKey(m, k)
+	case m.form != nil:
+		return handleFormKey(m, k)
 	case m.help && k.Name != "q" && k.Name != "ctrl+c":
 		m.help = false
 		return nil
@@ -160,10 +173,11 @@ func handleFetched(m *Model, f Fetched) []Effect {
 		if _, ok := f.Effect.(Follow); ok && m.run != nil {
 			m.run.followed = false
 		}
-		if isAction(f.Effect) {
+		effects, isOfForm := handleFormAnswer(m, f)
+		if isAction(f.Effect) && !isOfForm {
 			m.notice, m.noticeIsError = "not sent: "+f.Problem, true
 		}
-		return nil
+		return effects
 	}
 	var effects []Effect
 	if _, follow := f.Effect.(Follow); !follow && !m.lost.IsZero() {
@@ -173,6 +187,9 @@ func handleFetched(m *Model, f Fetched) []Effect {
 			m.run.followed = true
 			effects = append(effects, Follow{m.run.id})
 		}
+	}
+	if begun, ok := handleFormAnswer(m, f); ok {
+		return append(effects, begun...)
 	}
 	if f.Problem != "" {
 		m.notice, m.noticeIsError = f.Problem, true
@@ -188,7 +205,7 @@ func isAction(e Effect) bool {
 	case SendAnswer, SendCancel, SendBudget, SendMessage:
 		return true
 	}
-	return false
+	return isBegin(e)
 }
 
 // applyFetched applies the data of an answer.
@@ -211,6 +228,10 @@ func applyFetched(m *Model, f Fetched) {
 		m.polls = newPolls() // what it changed is shown at once
 		if m.run != nil {
 			m.run.stale, m.run.budgetStale = true, true
+		}
+	case StartRun, ForkRun: // its form was left
+		if b, ok := f.Data.(Begun); ok {
+			m.notice = "run " + b.Run + " has begun"
 		}
 	default:
 		if m.run != nil {
@@ -243,6 +264,9 @@ func (m *Model) layout() {
 		p.lines = questionText(m)
 		p.show(height - questionListHeight(m) - 1)
 		height = questionListHeight(m)
+	case viewLog:
+		l.setRows(entryRows(m), m.now)
+		height--
 	case viewTree:
 		l.setRows(treeRows(m), m.now)
 		height -= treeFoot
@@ -267,6 +291,10 @@ func pageText(m *Model) []string {
 		return stopText(m)
 	case viewBudget:
 		return budgetText(m)
+	case viewEntry:
+		return entryText(m)
+	case viewCompare:
+		return comparisonText(m)
 	case viewMessages:
 		return m.run.events.lines(m, isMessage)
 	}
@@ -329,7 +357,7 @@ func (m *Model) openRun(id string) []Effect {
 		return nil
 	}
 	m.run = newOpenRun(id, m.style)
-	for _, v := range append([]view{viewAgent}, runViews...) {
+	for _, v := range slices.Concat(runViews, slices.Collect(maps.Keys(partViews))) {
 		m.lists[v], m.pages[v], m.filters[v] = &list{}, &page{}, ""
 	}
 	// Drop history entries of the previous run.

@@ -154,7 +154,14 @@ func countText(n int64) string { return fmt.Sprint(n) }
 // helpText lists the keys of the view.
 func helpText(m *Model) []string {
 	lines := []string{m.style.Bold("Keys of " + string(m.view)), ""}
+	place := ""
 	for _, b := range bindings(m.view) {
+		if b.place != "" { // many lines would say the same
+			if b.place != place {
+				lines, place = append(lines, term.Pad(b.place, helpColumns)+" show "+b.help), b.place
+			}
+			continue
+		}
 		text := term.Pad(strings.Join(slices.Compact(slices.Clone(b.names())), " "), helpColumns) + " " + b.help
 		if b.when != nil && !b.when(m) {
 			text = m.style.Dim(text + " (not now)")

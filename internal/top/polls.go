@@ -71,6 +71,8 @@ func wantedPolls(m *Model) []poll {
 	switch {
 	case m.view == viewTranscript && r.agent != "" && r.transcript.stale:
 		wanted = append(wanted, poll{FetchTranscript{r.id, r.agent}, transcriptInterval})
+	case (m.view == viewLog || m.view == viewEntry) && r.entries.stale && len(r.entries.starts) > 0:
+		wanted = append(wanted, poll{FetchEntries{r.id, r.entries.agent, r.entries.after()}, listInterval})
 	case m.view == viewBudget && r.budgetStale:
 		wanted = append(wanted, poll{FetchBudget{r.id}, listInterval})
 	}

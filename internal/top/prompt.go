@@ -52,22 +52,18 @@ func handlePromptKey(m *Model, k Key) []Effect {
 	case "enter":
 		m.prompt = nil
 		return p.done(m, strings.TrimSpace(p.text))
-	case "backspace":
-		_, size := utf8.DecodeLastRuneInString(p.text)
-		p.setText(m, p.text[:len(p.text)-size])
-	case "ctrl+u":
-		p.setText(m, "")
-	case "ctrl+w":
-		text := strings.TrimRight(p.text, " ")
-		p.setText(m, text[:strings.LastIndexByte(text, ' ')+1])
 	default:
-		p.setText(m, p.text+k.Text)
+		p.setText(m, editText(p.text, k))
 	}
 	return nil
 }
 
 // handlePaste adds pasted text to the open prompt. Without one it does nothing: pasted text is no key.
 func handlePaste(m *Model, text string) {
+	if m.prompt == nil && m.form != nil {
+		m.form.paste(text)
+		return
+	}
 	if m.prompt != nil && m.prompt.choices == nil {
 		m.prompt.setText(m, m.prompt.text+term.CleanLine(clipBytes(text, inputBytesMax)))
 	}

@@ -25,6 +25,7 @@ type openRun struct {
 	agent    string // the agent on screen; "": the first
 
 	transcript  transcript
+	entries     entriesView
 	budget      client.RunBudget
 	budgetStale bool
 }
@@ -63,6 +64,7 @@ func (r *openRun) addEvents(events []client.Event) {
 			continue // pieces of a message that comes whole
 		}
 		r.events.add(e, r.style)
+		r.entries.stale = true
 		r.budgetStale = r.budgetStale || strings.HasPrefix(e.Kind, "budget.") || e.Kind == event.KindRunFinished
 		r.stale = r.stale || e.Kind == event.KindRunFinished || e.Kind == event.KindQueryAsked || e.Kind == event.KindQueryAnswered
 	}
@@ -82,6 +84,10 @@ func (r *openRun) applyFetched(f Fetched) {
 				slices.SortStableFunc(r.budget.Agents, func(a, b client.AgentInfo) int { return int(b.Used.Tokens - a.Used.Tokens) })
 				r.budget.Agents = r.budget.Agents[:min(len(r.budget.Agents), budgetAgentsMax)]
 			}
+		}
+	case FetchEntries:
+		if p, ok := f.Data.(EntriesPage); ok && e.Run == r.id && e.Agent == r.entries.agent && e.After == r.entries.after() {
+			r.entries.take(p)
 		}
 	case FetchTranscript:
 		if raw, ok := f.Data.(json.RawMessage); ok && e.Run == r.id && e.Agent == r.agent {

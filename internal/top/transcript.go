@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/event"
@@ -25,6 +26,8 @@ type transcript struct {
 
 	drawn bool // lines are those of the messages and of the width
 	lines []string
+	turns []int // of each line: the turn of the agent that it belongs to; 0: one before its first
+	head  int   // lines above those
 }
 
 // transcriptDoc is the node's answer.
@@ -101,11 +104,12 @@ const (
 func transcriptText(m *Model) []string {
 	t := &m.run.transcript
 	if !t.drawn {
-		t.lines, t.drawn = t.draw(m.style, m.width), true
+		t.lines, t.drawn = t.draw(m.style, m.width, m.run.tree().TurnOf(m.run.agent)), true
 	}
 	lines := slices.Clone(t.lines)
 	head := m.style.Bold(cleanLine(m.run.tree().AgentName(m.run.agent))) + " " + m.style.Dim("("+cleanLine(m.run.agent)+")")
-	lines = slices.Insert(lines, 0, slices.Concat([]string{head}, m.handoffLines())...)
+	above := slices.Concat([]string{head}, m.handoffLines())
+	lines, t.head = slices.Insert(lines, 0, above...), len(above)
 	switch {
 	case t.problem != "":
 		lines = append(lines, "", m.style.Red(cleanLine(t.problem)))
@@ -136,7 +140,10 @@ func (m *Model) handoffLines() (lines []string) {
 }
 
 // draw returns the messages as lines.
-func (t *transcript) draw(s term.Style, width int) (lines []string) {
+func (t *transcript) draw(s term.Style, width, turn int) (lines []string) {
+	turns := turnsOf(t.messages, turn)
+	t.turns = nil
+	last := 0
 	if t.omitted > 0 {
 		lines = append(lines, s.Dim(fmt.Sprintf("%d older messages are not shown: troupe transcript --all", t.omitted)))
 	}
@@ -154,19 +161,69 @@ func (t *transcript) draw(s term.Style, width int) (lines []string) {
 			retracted++
 			continue
 		}
-		lines = append(lines, t.drawMessage(s, msg, calls, width)...)
+		last = max(last, turns[i])
+		lines = append(lines, t.drawMessage(s, msg, calls, width, turns[i])...)
+		for len(t.turns) < len(lines) {
+			t.turns = append(t.turns, last)
+		}
 	}
 	if retracted > 0 {
 		lines = append(lines, "", s.Dim(fmt.Sprintf("%d retracted messages are not shown", retracted)))
 	}
 	if left := len(lines) - transcriptLinesMax; left > 0 {
 		lines = append([]string{s.Dim(fmt.Sprintf("%d older lines are not shown: troupe transcript --all", left))}, lines[left:]...)
+		t.turns = append([]int{0}, t.turns[min(left, len(t.turns)):]...)
 	}
 	return lines
 }
 
-func (t *transcript) drawMessage(s term.Style, msg model.Message, calls map[string]string, width int) []string {
-	lines := []string{"", s.Cyan(cleanLine(string(msg.Role)))}
+// turnsOf returns the turn of each message of the assistant, 0 of imported ones, if the agent is at a turn. The ids of calls
+// begin with their turn.
+func turnsOf(messages []model.Message, turn int) []int {
+	turns := make([]int, len(messages))
+	next := turn + 1
+	for i, m := range slices.Backward(messages) {
+		if m.Role != model.Assistant || next <= 1 {
+			continue
+		}
+		named := 0
+		if len(m.Calls) > 0 {
+			word, _, _ := strings.Cut(m.Calls[0].ID, "-")
+			named, _ = strconv.Atoi(word) // of another provider's id: no number
+		}
+		if next--; named > 0 && named < next {
+			next = named
+		}
+		turns[i] = next
+	}
+	return turns
+}
+
+// turnAt returns the turn that a line of the view belongs to.
+func (t *transcript) turnAt(line int) int {
+	if line -= t.head; line >= 0 && line < len(t.turns) {
+		return t.turns[line]
+	}
+	if line < 0 {
+		return 0
+	}
+	return t.newestTurn()
+}
+
+// newestTurn returns the last turn that has a reply; 0: none has.
+func (t *transcript) newestTurn() int {
+	if len(t.turns) == 0 {
+		return 0
+	}
+	return t.turns[len(t.turns)-1]
+}
+
+func (t *transcript) drawMessage(s term.Style, msg model.Message, calls map[string]string, width, turn int) []string {
+	role := s.Cyan(cleanLine(string(msg.Role)))
+	if turn > 0 {
+		role += s.Dim(fmt.Sprintf("  turn %d", turn))
+	}
+	lines := []string{"", role}
 	if text := strings.Trim(term.CleanText(msg.Text), "\n"); text != "" {
 		if msg.Role == model.Assistant {
 			lines = append(lines, s.Markdown(text, width)...)

@@ -31,8 +31,11 @@ func (m *Model) View() string {
 	}
 	height := m.bodyHeight()
 	body := m.body(height)
-	if m.help {
+	switch {
+	case m.help:
 		body = helpText(m)
+	case m.form != nil:
+		body = m.form.body(m)
 	}
 	for len(body) < height {
 		body = append(body, "")
@@ -63,6 +66,11 @@ func (m *Model) body(height int) []string {
 		})
 	case viewInbox, viewQuestions:
 		return questionBody(m, height)
+	case viewLog:
+		return tableBody(m, height, entryHead(m), "This log has no entries.", func(key string) string {
+			e, _ := m.run.entries.find(key)
+			return entryRow(m, e)
+		})
 	case viewTree:
 		return treeBody(m, height)
 	case viewTimeline:
@@ -80,7 +88,7 @@ func tableBody(m *Model, height int, head, empty string, row func(key string) st
 	}
 	switch {
 	case len(l.keys) > 0:
-	case !m.read[m.view]:
+	case m.view == viewLog && !m.run.entries.read || m.view != viewLog && !m.read[m.view]:
 		lines = append(lines, m.style.Dim("  reading …"))
 	default:
 		lines = append(lines, m.style.Dim("  "+m.emptyText(empty)))
@@ -100,7 +108,11 @@ func (m *Model) marked(is bool, row string) string {
 func (m *Model) headLine() string {
 	parts := []string{m.style.Bold("troupe")}
 	for _, v := range pageViews {
-		name := string(v)
+		name := pageKeys[v] + " " + string(v)
+		if v == viewCompare && v != m.view {
+			continue
+		}
+		name = strings.TrimSpace(name)
 		if v == viewInbox && len(m.questions) > 0 {
 			name += fmt.Sprintf(" %d", len(m.questions))
 		}
@@ -133,7 +145,7 @@ func (m *Model) runLine() string {
 }
 
 // shortNames are names of views that have no room on a narrow screen.
-var shortNames = map[view]string{viewStop: "Why"}
+var shortNames = map[view]string{viewStop: "Why", viewTimeline: "Time", viewMessages: "Msgs", viewLog: "Log"}
 
 // tabLine names the views of a run, each with its key.
 func (m *Model) tabLine() string {
@@ -143,7 +155,7 @@ func (m *Model) tabLine() string {
 		if short := shortNames[v]; short != "" && m.width < wideColumns {
 			name = short
 		}
-		parts = append(parts, m.chosen(v == m.view || v == viewTree && m.view == viewAgent, fmt.Sprintf("%d %s", i+1, name)))
+		parts = append(parts, m.chosen(v == m.view || v == partViews[m.view], fmt.Sprintf("%d %s", i+1, name)))
 	}
 	return strings.Join(parts, " ")
 }
@@ -159,6 +171,12 @@ func (m *Model) statusLine() string {
 		return m.style.Green(cleanLine(m.notice))
 	}
 	var parts []string
+	if m.form != nil {
+		if m.form.sent != nil {
+			parts = append(parts, "sending …")
+		}
+		return m.style.Dim(strings.Join(parts, ""))
+	}
 	if f := m.filters[m.view]; f != "" {
 		parts = append(parts, "filter: "+cleanLine(f))
 	}
@@ -167,7 +185,34 @@ func (m *Model) statusLine() string {
 	} else if p := m.pages[m.view]; len(p.lines) > m.bodyHeight() {
 		parts = append(parts, fmt.Sprintf("lines %d to %d of %d", p.top+1, min(p.top+m.bodyHeight(), len(p.lines)), len(p.lines)))
 	}
+	if m.view == viewTranscript && canFork(m) {
+		parts = append(parts, fmt.Sprintf("turn %d", m.run.transcript.turnAt(m.lastLine())))
+	}
 	return m.style.Dim(strings.Join(parts, "   "))
+}
+
+// lastLine is the number of the last line of the view's text that is on the screen.
+func (m *Model) lastLine() int {
+	p := m.pages[m.view]
+	return min(p.top+m.bodyHeight(), len(p.lines)) - 1
+}
+
+// keyNames are the keys that work now, with a word for each; without those that have no room, if isFull.
+func (m *Model) keyNames(isFull bool) (parts [][2]string) {
+	for _, b := range bindings(m.view) {
+		if b.word != "" && (b.when == nil || b.when(m)) && !(isFull && b.isSpare) {
+			parts = append(parts, [2]string{b.show, b.word})
+		}
+	}
+	return parts
+}
+
+// keysWidth is the width of the narrowest line of keys.
+func keysWidth(parts [][2]string) (width int) {
+	for _, p := range parts {
+		width += term.Width(p[0]) + 1 + term.Width(p[1]) + 1
+	}
+	return width - 1
 }
 
 // keyLine names the keys that work now.
@@ -181,13 +226,14 @@ func (m *Model) keyLine() string {
 		parts = append(parts, [2]string{"n", "no"})
 	case m.prompt != nil:
 		parts = [][2]string{{"⏎", "send"}, {"esc", "leave"}, {"ctrl+u", "clear"}}
+	case m.form != nil:
+		parts = m.form.keys()
 	case m.help:
 		parts = [][2]string{{"esc", "close"}, {"q", "quit"}}
 	default:
-		for _, b := range bindings(m.view) {
-			if b.word != "" && (b.when == nil || b.when(m)) {
-				parts = append(parts, [2]string{b.show, b.word})
-			}
+		parts = m.keyNames(false)
+		if keysWidth(parts) > m.width {
+			parts = m.keyNames(true)
 		}
 	}
 	for _, gap := range []string{"   ", "  ", " "} {

@@ -12,7 +12,9 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/compare"
 	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 func TestMain(m *testing.M) {
@@ -135,7 +137,7 @@ type screen struct {
 
 // newScreen is a screen of a size, which knows the runs, the questions and the nodes.
 func newScreen(t testing.TB, width, height int) *screen {
-	s := &screen{t: t, m: New(Config{User: "ann", Now: now}), clock: now}
+	s := &screen{t: t, m: New(Config{User: "ann", Now: now, NewID: func() string { return "01k9z4newnewnewnewnewnewne" }}), clock: now}
 	s.m.Start()
 	s.learn(Resized{width, height})
 	s.fetched(FetchRuns{runsMax}, teamRuns())
@@ -209,4 +211,43 @@ func (s *screen) draw() string {
 		}
 	}
 	return text
+}
+
+// teamEntries is the log of the coordinator, with a log of another agent and one of the supervisor beside it.
+func teamEntries(t testing.TB) EntriesPage {
+	t.Helper()
+	p := EntriesPage{Logs: []mailbox.Address{runID + ".root@default", runID + ".root-1-1@default", runID + ".super@default"}, More: true}
+	add := func(place uint64, e mailbox.Entry) {
+		data, err := mailbox.Encode(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Entries = append(p.Entries, client.LogEntry{Place: place, At: began.Add(time.Duration(place) * time.Second).UnixMilli(), Data: data})
+	}
+	item := func(kind string, body any) mailbox.Item {
+		raw, err := mailbox.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return mailbox.Item{N: 1, Kind: kind, ID: "m", Body: raw}
+	}
+	add(1, mailbox.Entry{Form: mailbox.Form, From: runID + ".super@default", Items: []mailbox.Item{item("Submitted", map[string]any{"task": "find out", "limit": 100000})}})
+	add(3, mailbox.Entry{Form: mailbox.Form, From: runID + ".root@default", Epoch: mailbox.Epoch{Lease: 7, Start: 1}, Items: []mailbox.Item{item("Replied", map[string]any{"text": "\x1b[2J<b>I delegate.</b>"}), item("Returned", map[string]any{"call": "1-0"})}})
+	p.Entries = append(p.Entries, client.LogEntry{Place: 4, At: began.UnixMilli(), Data: []byte("no entry \xff")})
+	return p
+}
+
+// teamComparison is the run of the tests and a fork of it that was told something else at turn 2.
+func teamComparison() Compared {
+	c := Compared{Comparison: compare.Comparison{A: compare.Run{RunID: runID, Model: "script/team.yaml", Reason: "completed", Tokens: 8200, Turns: 3, Agents: 3, Text: "Partial"},
+		B:    compare.Run{RunID: "01k9z4zzzzzzzzzzzzzzzzzzzz", Fork: runID + "@root:1", Model: "script/team.yaml", Tokens: 9100, CostUSD: 0.2, IsEstimate: true, Turns: 4, Agents: 3},
+		Text: "--- result\n+++ result\n@@ -1 +1 @@\n-The linker is slow.\n+The disk is slow.\n"}}
+	c.Steps = []compare.Pair{
+		{Turn: 1, Kind: event.KindMessageAssistant, A: `{"text":"I delegate."}`, B: `{"text":"I delegate."}`},
+		{Turn: 1, Kind: event.KindToolFinished, Call: "1-0", A: `{"call":"1-0","text":"three people wrote it"}`, B: `{"call":"1-0","text":"three people wrote it"}`},
+		{Turn: 2, Kind: event.KindMessageUser, B: `{"text":"Look at the disk first, and only then at the linker."}`, Differs: true},
+		{Turn: 2, Kind: event.KindMessageAssistant, A: `{"text":"The linker it is."}`, B: `{"text":"The disk it is: it writes 3 MB a second, which is what a disk of 1998 did. \u001b[2J"}`, Differs: true},
+	}
+	c.First = &compare.Difference{Agent: "root", Turn: 2, Kind: event.KindMessageUser, B: c.Steps[2].B}
+	return c
 }

@@ -72,7 +72,7 @@ var pure = map[string][]string{
 	"supervisor":                 {"agent", "agent/event", "agent/spec", "budget", "internal/clip", "internal/permission", "model"},
 	"internal/activation":        {"agent", "agent/event", "agent/spec", "mailbox", "model", "supervisor"},
 	"internal/verify":            {"mailbox", "internal/permission/person"}, // it judges the others, so it shares nothing with them but who is a person
-	"internal/top":               {"agent/event", "agent/spec", "budget", "client", "internal/term", "model"},
+	"internal/top":               {"agent/event", "agent/spec", "budget", "client", "internal/compare", "internal/term", "mailbox", "model"},
 	"internal/replay":            {"agent", "agent/event", "agent/spec", "internal/activation", "internal/clip", "mailbox", "supervisor"},
 }
 

@@ -18,7 +18,13 @@ import (
 
 // Start makes the command start.
 func (cs *Commands) Start() *cobra.Command {
-	var flags request.Flags
+	c, _ := cs.startCommand()
+	return c
+}
+
+// startCommand makes the command start, with its flags.
+func (cs *Commands) startCommand() (*cobra.Command, *request.Flags) {
+	flags := &request.Flags{}
 	c := &cobra.Command{
 		Use:         "start [PROMPT|-]",
 		Short:       "Start a run on a running node and return at once",
@@ -28,11 +34,11 @@ func (cs *Commands) Start() *cobra.Command {
 			if err := flags.Complete(cs.Console, cs.Origins, c, args); err != nil {
 				return err
 			}
-			return cs.withFork(&flags, func() error { return cs.startRun(c.Context(), &flags) })
+			return cs.withFork(flags, func() error { return cs.startRun(c.Context(), flags) })
 		},
 	}
 	flags.AddFlags(c.Flags())
-	return c
+	return c, flags
 }
 
 // startRun starts the run on a node that outlives this process, and returns.

@@ -29,6 +29,9 @@ type nodeLink struct {
 	ctx  context.Context
 	open func(ctx context.Context) (*session.Session, error)
 	send func(top.Input)
+	// begin begins a run, and begins counts those under way.
+	begin  func(ctx context.Context, flags []string, prompt string) (client.RunAccepted, string, error)
+	begins sync.WaitGroup
 
 	mu      sync.Mutex
 	session *session.Session // nil: not connected
@@ -117,9 +120,7 @@ func (n *nodeLink) carryOut(e top.Effect, run *followed) (answer top.Fetched, ok
 				return answer, false
 			}
 		} else {
-			ctx, cancel := context.WithTimeout(s.Context, askTimeout)
-			data, err = ask(ctx, s, e)
-			cancel()
+			data, err = n.answerEffect(s, e)
 		}
 		if lost = isLost(s, err); lost && (s.IsGone(err) || s.Context.Err() != nil) {
 			n.drop(s)
@@ -134,6 +135,22 @@ func (n *nodeLink) carryOut(e top.Effect, run *followed) (answer top.Fetched, ok
 		}
 	}
 	return answer, true
+}
+
+// answerEffect sends the request of an effect, and returns its reply. Of these a run that begins may need time to copy a
+// directory, and a comparison to read two runs.
+func (n *nodeLink) answerEffect(s *session.Session, e top.Effect) (any, error) {
+	switch e := e.(type) {
+	case top.StartRun:
+		return n.beginRun(startFlags(e), e.Prompt)
+	case top.ForkRun:
+		return n.beginRun(forkFlags(e), e.Prompt)
+	case top.FetchComparison:
+		return compareRuns(s.Context, s, e)
+	}
+	ctx, cancel := context.WithTimeout(s.Context, askTimeout)
+	defer cancel()
+	return ask(ctx, s, e)
 }
 
 // isLost reports whether an error is temporary: the node does not answer now but may later.
@@ -161,6 +178,8 @@ func ask(ctx context.Context, s *session.Session, e top.Effect) (any, error) {
 		return s.Transcript(ctx, e.Run, e.Agent)
 	case top.FetchBudget:
 		return s.Describe(ctx, e.Run)
+	case top.FetchEntries:
+		return readEntries(ctx, s, e)
 	}
 	return send(ctx, s, e)
 }

@@ -31,6 +31,8 @@ const (
 type Commands struct {
 	Console  *console.Console
 	Sessions *session.Opener
+	// Begin begins a run with the flags of the command start, and returns what that command says.
+	Begin func(ctx context.Context, flags []string, prompt string) (client.RunAccepted, string, error)
 }
 
 // Top makes the command top.
@@ -82,6 +84,7 @@ func (cs *Commands) show(word string) (err error) {
 	sig := interrupt.Catch()
 	defer sig.Stop()
 	n := newNode(sig.Starting, func(ctx context.Context) (*session.Session, error) { return cs.Sessions.Open(ctx, session.ToJoin) })
+	n.begin = cs.Begin
 	defer func() { err = errors.Join(err, n.close()) }()
 	run, err := n.findRun(word)
 	if word != "" && isWithoutNode(err) {
@@ -90,10 +93,11 @@ func (cs *Commands) show(word string) (err error) {
 	if err != nil {
 		return err
 	}
-	screen := &program{model: top.New(top.Config{Style: cs.Console.Style, Run: run, User: request.UserName(), Now: time.Now()}), node: n}
+	screen := &program{model: top.New(top.Config{Style: cs.Console.Style, Run: run, User: request.UserName(), Now: time.Now(), NewID: client.NewID}), node: n}
 	p := tea.NewProgram(screen, tea.WithContext(sig.Starting), tea.WithInput(cs.Console.In), tea.WithOutput(cs.Console.Out), tea.WithEnvironment(os.Environ()), tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond))
 	n.send = func(in top.Input) { p.Send(in) }
 	_, err = p.Run()
+	n.begins.Wait() // a copy of a directory that is made for a fork is completed, or removed
 	if sig.Starting.Err() != nil {
 		return exit.WithCode(sig.ExitCode())
 	}
