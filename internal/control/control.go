@@ -60,6 +60,8 @@ type Config struct {
 	Cluster *Cluster
 	// Self returns what a node that owns all logs reports about itself; its name is in Name.
 	Self func() client.NodeInfo
+	// Inspect describes pools, leases, streams and throttles. Default: none.
+	Inspect func(context.Context) (client.ClusterInfo, error)
 	// Name of the node, and of the machine: runs are also opened by requests to the
 	// nodes of one machine.
 	Name, Machine string
@@ -136,7 +138,7 @@ func (c *Control) verbHandlers() map[string]verbHandler {
 		"run": handleJSON(l, c.runs.openRun), "get": handleJSON(l, c.views.getRun), "list": handleJSON(l, c.views.listRuns), "cancel": handleJSON(l, c.runs.cancelRun),
 		"steer": handleJSON(l, c.runs.steerAgent), "answer": handleJSON(l, c.runs.answerQuery), "events": handleJSON(l, c.views.listEvents),
 		"policy": handleJSON(l, c.runs.setPolicy), "budget": handleJSON(l, c.runs.setBudget), "questions": handleJSON(l, c.views.listQuestions), "transcript": handleJSON(l, c.views.readTranscript),
-		"nodes": handleJSON(l, c.views.listNodes), "drain": handleJSON(l, c.views.drainNodes), "export": handleJSON(l, c.views.exportHistory), "recall": handleJSON(l, c.runs.storeHistoryPart),
+		"nodes": handleJSON(l, c.views.listNodes), "cluster": handleJSON(l, c.views.describeCluster), "drain": handleJSON(l, c.views.drainNodes), "export": handleJSON(l, c.views.exportHistory), "recall": handleJSON(l, c.runs.storeHistoryPart),
 		"conversations": handleJSON(l, c.views.listConversations), "lane": handleJSON(l, c.runs.changeLane), "schedules": handleJSON(l, c.views.listSchedules),
 		"attach": handleJSON(l, c.runs.attachPart), "delete": handleJSON(l, c.runs.deleteRun), "prune": handleJSON(l, c.runs.pruneRuns),
 		"logs": handleJSON(l, c.views.listLogs), "blob": handleJSON(l, c.views.readBlob), "restore": handleJSON(l, c.runs.restoreRun), "context": handleJSON(l, c.runs.changeContext), "backlog": handleJSON(l, serveBacklog(c.runs.commander)), "permissions": handleJSON(l, servePermissions(c.runs.commander)),

@@ -109,7 +109,7 @@ var requests = map[string]any{
 	"delete": &client.DeleteRequest{}, "prune": &client.PruneRequest{},
 	"logs": &client.LogsRequest{}, "blob": &client.BlobRequest{}, "restore": &client.RestoreRequest{},
 	"conversations": &client.ConversationsRequest{}, "lane": &client.LaneRequest{}, "schedules": &schedule.Request{},
-	"context": &client.ContextRequest{}, "backlog": &client.BacklogRequest{}, "permissions": &client.PermissionsRequest{}, "nodes": &NodesRequest{}, "drain": &client.DrainRequest{},
+	"context": &client.ContextRequest{}, "backlog": &client.BacklogRequest{}, "permissions": &client.PermissionsRequest{}, "nodes": &NodesRequest{}, "cluster": &ClusterRequest{}, "drain": &client.DrainRequest{},
 }
 
 var example = regexp.MustCompile(`nats req troupe\.cmd\.([a-z]+) '([^']*)'`)

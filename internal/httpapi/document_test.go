@@ -88,6 +88,8 @@ var operations = map[string]operation{
 	"POST /api/v1/conversations/{conversation}/lane": {summary: "Move or drop a run that waits", body: client.LaneRequest{}, answers: map[int]any{200: client.ConversationInfo{}}},
 	"GET /api/v1/questions":                          {summary: "What the agents of all runs ask a person", answers: map[int]any{200: []client.Question{}}},
 	"GET /api/v1/nodes":                              {summary: "The live nodes", answers: map[int]any{200: []client.NodeInfo{}}},
+	"GET /api/v1/cluster":                            {summary: "The nodes, pools, leases, streams and throttles", answers: map[int]any{200: client.ClusterInfo{}}},
+	"POST /api/v1/nodes/{node}/drain":                {summary: "Drain all nodes of a name, or with undo let them acquire shards again", body: DrainOptions{}, answers: map[int]any{200: []client.NodeInfo{}}},
 	"GET /api/v1/agents":                             {summary: "The agents that a run without a directory may begin with", answers: map[int]any{200: []Agent{}}},
 	"POST /api/v1/tickets":                           {summary: "Make a ticket, which can be exchanged once for a session of a page", body: struct{}{}, answers: map[int]any{201: Ticket{}}},
 	"POST /api/v1/sessions":                          {summary: "Exchange a ticket, or the token, for a session of a page", body: SessionRequest{}, answers: map[int]any{201: PageSession{}}},

@@ -264,6 +264,8 @@ func (s *Server) routes() []route {
 		{"DELETE", "/api/v1/schedules/{id}", deleteSchedule(client.Schedules{Client: s.cfg.Client})},
 		{"GET", "/api/v1/questions", s.listQuestions},
 		{"GET", "/api/v1/nodes", s.listNodes},
+		{"GET", "/api/v1/cluster", getCluster(s.cfg.Client)},
+		{"POST", "/api/v1/nodes/{node}/drain", drainNode(s.cfg.Client)},
 		{"GET", "/api/v1/agents", s.listAgents},
 		{"POST", pathTickets, s.createTicket},
 		{"POST", pathSessions, s.createSession},

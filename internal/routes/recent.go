@@ -1,6 +1,9 @@
 package routes
 
-import chain "container/list"
+import (
+	chain "container/list"
+	"iter"
+)
 
 // lruCache keeps the most recently used values, at most max of them.
 type lruCache[K comparable, V any] struct {
@@ -39,5 +42,16 @@ func (r *lruCache[K, V]) put(key K, value V) {
 	if last := r.order.Back(); len(r.byKey) > r.max {
 		r.order.Remove(last)
 		delete(r.byKey, last.Value.(cacheEntry[K, V]).key)
+	}
+}
+
+// values yields all values, the most recently used first.
+func (r *lruCache[K, V]) values() iter.Seq[V] {
+	return func(yield func(V) bool) {
+		for e := r.order.Front(); e != nil; e = e.Next() {
+			if !yield(e.Value.(cacheEntry[K, V]).value) {
+				return
+			}
+		}
 	}
 }

@@ -1,0 +1,81 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cluster"
+	"github.com/troupe-run/troupe/internal/routes"
+	"github.com/troupe-run/troupe/internal/throttle"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+)
+
+// inspectCluster returns the function that describes the pools, leases, streams and throttles that this node sees.
+func inspectCluster(n *Node) func(context.Context) (client.ClusterInfo, error) {
+	return func(ctx context.Context) (info client.ClusterInfo, err error) {
+		leases, ttl := cluster.DescribeLeases(n.logOwner)
+		info.Leases, info.LeaseMS = leases, ttl.Milliseconds()
+		if n.streams == nil {
+			used, most, err := n.post.Room(ctx)
+			if err != nil {
+				return info, fmt.Errorf("node: size of the logs: %w", err)
+			}
+			info.Streams = []client.StreamInfo{{Name: "logs", Kind: "files", Bytes: used, BytesMax: most}}
+		} else if info.Pools, info.Streams, err = describeStreams(ctx, n.streams); err != nil {
+			return info, err
+		}
+		info.Throttles, err = describeThrottles(ctx, n)
+		return info, err
+	}
+}
+
+// describeStreams describes the pools of the server, and their streams.
+func describeStreams(ctx context.Context, post *jetstream.Post) (pools []client.PoolInfo, streams []client.StreamInfo, err error) {
+	list, err := jetstream.Inspect(ctx, post)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, p := range list {
+		pools = append(pools, client.PoolInfo{Name: p.Name, Shards: p.Shards, Streams: len(p.Streams)})
+		for _, s := range p.Streams {
+			i := client.StreamInfo{Name: s.Config.Name, Kind: "jetstream", Pool: p.Name, Messages: s.State.Msgs, Bytes: s.State.Bytes,
+				BytesMax: uint64(max(s.Config.MaxBytes, 0)), Replicas: s.Config.Replicas}
+			if c := s.Cluster; c != nil {
+				i.Leader = c.Leader
+				for _, r := range c.Replicas {
+					if r.Offline || !r.Current {
+						i.Behind = append(i.Behind, r.Name)
+					}
+				}
+			}
+			streams = append(streams, i)
+		}
+	}
+	return pools, streams, nil
+}
+
+// describeThrottles describes the throttles that hold state, those of the models that this node has used by their names.
+func describeThrottles(ctx context.Context, n *Node) (list []client.ThrottleInfo, err error) {
+	shown := make(chan map[string]throttle.Status, 1)
+	n.actorNode.Throttles(func(all map[string]throttle.Status) { shown <- all })
+	var all map[string]throttle.Status
+	select {
+	case all = <-shown:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("node: throttles: %w", ctx.Err())
+	}
+	models := routes.ThrottledModels(n.routes)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		s, of := all[name], models[name]
+		list = append(list, client.ThrottleInfo{Name: name, Provider: of.Provider, Model: of.Model, ClosedMS: s.ClosedMS, Why: string(s.Why), Breaker: string(s.Breaker),
+			Window: s.Window, InFlight: s.Flying, Waiting: s.Waiting, RequestsPerMinute: s.Requests, TokensPerMinute: s.Tokens})
+	}
+	slices.SortStableFunc(list, func(a, b client.ThrottleInfo) int {
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Model, b.Model))
+	})
+	return list, nil
+}
