@@ -1,6 +1,6 @@
-// The views that are about no single run: runs, inbox, cluster.
+// The views that are about no single run: runs, inbox.
 import { useEffect, useState } from "preact/hooks";
-import { get, post, type NodeInfo, type Question, type RunInfo } from "./api";
+import { get, post, type Question, type RunInfo } from "./api";
 import { age, line, spendOf, spent } from "./text";
 import { Badge, Diff, Form, Problem, Rows, go, useData, useKeys } from "./parts";
 
@@ -105,16 +105,3 @@ export function Inbox({ run }: { run?: string }) {
 const needsTwo = (q: Question): boolean => (q.approvals ?? 0) > 1;
 
 const isCall = (q: Question | undefined): boolean => !!q && (!!q.digest || !!q.call && q.reason !== "needs_human");
-
-export function Cluster() {
-  const { data, error } = useData(() => get<NodeInfo[]>("/nodes"), 3000, "");
-  return (
-    <main>
-      <h1>Nodes</h1>
-      <Problem text={error} />
-      <div class="scroll" tabIndex={0} role="region" aria-label="Nodes"><table><thead><tr><th scope="col">Node</th><th scope="col">State</th><th scope="col">Pools</th><th scope="col">Shards</th><th scope="col">Actors</th><th scope="col">Busy</th><th scope="col">Passivated</th><th scope="col">Runs</th><th scope="col">Version</th><th scope="col">Age</th></tr></thead>
-        <tbody>{(data ?? []).map((n) => <tr key={n.id}><td>{line(n.name)}<small> {line(n.host)}</small></td><td><Badge state={n.state} /></td><td>{line(Object.keys(n.pools ?? {}).join(", "))}</td><td>{Object.values(n.pools ?? {}).reduce((s, l) => s + l.length, 0)}</td><td>{n.live}</td><td>{n.busy}</td><td>{n.resting}</td><td>{n.live_runs ?? 0}{n.queued_runs ? ` + ${n.queued_runs} queued` : ""}</td><td>{line(n.version, 30)}</td><td>{age(n.started)}</td></tr>)}</tbody></table></div>
-      {(data ?? []).map((n) => n.logs && <Problem key={n.id} text={`${n.name} cannot write its logs: ${n.logs.why}: ${n.logs.remedy}`} />)}
-    </main>
-  );
-}

@@ -1,7 +1,8 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { signIn, signInWithToken, signOut } from "./api";
-import { Cluster, Inbox, Runs } from "./lists";
+import { Cluster } from "./cluster";
+import { Inbox, Runs } from "./lists";
 import { Run, tabs } from "./run";
 import { Compare } from "./compare";
 import { explain, go, Problem, useKeys } from "./parts";
