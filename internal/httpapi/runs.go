@@ -254,15 +254,6 @@ func (s *Server) listNodes(w http.ResponseWriter, r *http.Request) {
 	answer(w, list, err)
 }
 
-// listAgents is GET /api/v1/agents: those that a run without a directory may begin with.
-func (s *Server) listAgents(w http.ResponseWriter, _ *http.Request) {
-	list := s.cfg.Agents()
-	if list == nil {
-		list = []Agent{}
-	}
-	writeJSON(w, http.StatusOK, list)
-}
-
 // answerHealth is GET /healthz: the process answers.
 func answerHealth(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, Health{Status: "ok"})

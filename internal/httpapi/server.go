@@ -59,12 +59,6 @@ type Owner struct {
 	MCP, A2A    http.Handler
 }
 
-// Agent is an agent that a run may begin with.
-type Agent struct {
-	Name        string `json:"name"`
-	Description string `json:"description"`
-}
-
 // Server is an HTTP server of one node.
 type Server struct {
 	cfg         Config

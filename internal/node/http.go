@@ -110,31 +110,6 @@ func protocolHandlers(n *Node, c *client.Client) (tools, tasks http.Handler) {
 	return tools, tasks
 }
 
-// listAgents lists the agents that a run without a directory may begin with: those of the program and of
-// the user, and the built-in ones.
-func (n *Node) listAgents() []httpapi.Agent {
-	defs, _, err := agentfile.Load(agentfile.UserDirs()...)
-	if err != nil {
-		n.cfg.Logger.Debug("some agent files of the user are broken", "error", err)
-	}
-	var list []httpapi.Agent
-	add := func(name, description string) {
-		if !slices.ContainsFunc(list, func(known httpapi.Agent) bool { return known.Name == name }) {
-			list = append(list, httpapi.Agent{Name: name, Description: description})
-		}
-	}
-	for _, d := range n.cfg.Contributions.Agents {
-		add(d.Name, d.Description)
-	}
-	for _, b := range investigator.BuiltinAgents() {
-		add(b.Name, b.Description)
-	}
-	for _, d := range defs {
-		add(d.Name, d.Description)
-	}
-	return list
-}
-
 // listA2AAgents lists the agents that are offered by A2A: the same as by the Synadia Agent Protocol.
 func listA2AAgents(n *Node) (list []a2aserver.Agent) {
 	for _, a := range listExportedAgents(n) {

@@ -1,0 +1,71 @@
+package node
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/assistant"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/httpapi"
+	"github.com/troupe-run/troupe/internal/investigator"
+)
+
+// listAgents lists the agents that a run without a directory may begin with: those of the program and of
+// the user, and the built-in ones.
+func (n *Node) listAgents() []httpapi.Agent {
+	defs, _, err := agentfile.Load(agentfile.UserDirs()...)
+	if err != nil {
+		n.cfg.Logger.Debug("some agent files of the user are broken", "error", err)
+	}
+	var list []httpapi.Agent
+	add := func(a httpapi.Agent) {
+		if !slices.ContainsFunc(list, func(known httpapi.Agent) bool { return known.Name == a.Name }) {
+			list = append(list, n.withRunDefaults(a))
+		}
+	}
+	for _, d := range n.cfg.Contributions.Agents {
+		add(describeDefinition(d))
+	}
+	for _, b := range investigator.BuiltinAgents() {
+		add(httpapi.Agent{Name: b.Name, Description: b.Description, Tools: b.Tools, Limits: httpapi.AgentLimits{MaxTurns: b.MaxTurns}})
+	}
+	add(httpapi.Agent{Name: assistant.Name, Description: assistant.Description, Default: true})
+	for _, d := range defs {
+		add(describeDefinition(d))
+	}
+	return list
+}
+
+// withRunDefaults adds what holds for a run whose request and whose agent say nothing.
+func (n *Node) withRunDefaults(a httpapi.Agent) httpapi.Agent {
+	a.Model = cmp.Or(a.Model, n.cfg.Model)
+	a.Limits.MaxTurns = cmp.Or(a.Limits.MaxTurns, spec.TurnsRoot)
+	a.Limits.MaxTokens = cmp.Or(a.Limits.MaxTokens, int64(ModelTokens))
+	a.Limits.TimeoutMS = cmp.Or(a.Limits.TimeoutMS, spec.SoftDefaultMS)
+	return a
+}
+
+// describeDefinition describes the agent of a definition.
+func describeDefinition(d agentfile.Definition) httpapi.Agent {
+	a := httpapi.Agent{Name: d.Name, Description: d.Description, Model: d.Model, OwnModel: d.Model != "", Tools: toolRefNames(d.Tools), DisallowedTools: toolRefNames(d.DisallowedTools), Delegates: d.Delegates,
+		PermissionMode: string(d.PermissionMode), Effort: d.Effort, Temperature: d.Temperature, Constraints: d.Constraints, Criteria: d.Criteria, FailIf: d.FailIf,
+		Limits: httpapi.AgentLimits{MaxTurns: d.MaxTurns, TimeoutMS: d.Timeout.Milliseconds(), AgentTokens: d.Budget.Tokens, AgentUSD: d.Budget.USD, AgentShare: d.Budget.Share}}
+	if s := d.LoopOptions.Require.Schema; s != "" {
+		_ = json.Unmarshal([]byte(s), &a.OutputSchema) // the loader has parsed it
+	}
+	return a
+}
+
+// toolRefNames are the names of tools, with the part of them that is meant; nil stays nil.
+func toolRefNames(refs []agentfile.ToolRef) []string {
+	if refs == nil {
+		return nil
+	}
+	list := make([]string, len(refs))
+	for i, r := range refs {
+		list[i] = r.String()
+	}
+	return list
+}
