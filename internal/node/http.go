@@ -12,10 +12,8 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/a2aserver"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
-	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/httpapi"
-	"github.com/troupe-run/troupe/internal/investigator"
 	"github.com/troupe-run/troupe/internal/mcpserver"
 )
 
