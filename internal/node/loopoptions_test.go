@@ -160,7 +160,7 @@ func TestAnAgentFileSaysHowItsAgentBehaves(t *testing.T) {
 		writeText(t, "---\nname: clerk\ndescription: d\nmodel: ollama/m\nx-troupe:\n  "+strings.ReplaceAll(own, "\n", "\n  ")+"\n---\nx\n", dir+"/clerk.md")
 	}
 	ask := func() (supervisor.Opened, client.RunAccepted, error) {
-		return newBuildOnlyNode(dir).buildRun(newRequest(func(r *client.RunRequest) { r.Agents, r.Temperature = dir, new(float64) }))
+		return newBuildOnlyNode(dir).buildRun(newRequest(func(r *client.RunRequest) { r.Agents, r.Agent, r.Temperature = dir, "clerk", new(float64) }))
 	}
 	writeText(t, `{"type":"object"}`, dir+"/finding.json")
 	file("fallback: [ollama/n]\noutput_schema: finding.json\nrequire: {evidence: [delegate=x]}\ncontinue: 500\ncontext: {model: ollama/s}\nwatch: off")
@@ -178,7 +178,7 @@ func TestAnAgentFileSaysHowItsAgentBehaves(t *testing.T) {
 	for own, want := range map[string]string{
 		"fallback: [nobody/x]":              "agent clerk: fallback \"nobody/x\": model: not a model name",
 		"require: {evidence: [fetch]}":      "agent clerk: a result of fetch is required, and there is no such tool",
-		"output_schema: none.json":          "clerk.md:6: agentfile: bad field: output_schema",
+		"output_schema: none.json":          "clerk.md:6: output_schema",
 		"continue: {tokns: 3}":              "did you mean tokens?",
 		"output_schema: ../../finding.json": "output_schema",
 	} {
