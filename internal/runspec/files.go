@@ -110,8 +110,26 @@ func (b *Builder) findFiles(t agentSet, req acceptedRequest) (f foundAgents, err
 			f.notes = append(f.notes, hidden[name])
 		}
 	}
-	f.notes = append(f.notes, b.brokenNotes(broken)...)
+	warnings, more := splitFoundNotes(notes, f.definitions, namedAgents(req.agents, slices.Concat(t.files, f.definitions)))
+	f.warnings = append(f.warnings, toolset.LimitNotes(warnings, filesNotedMax, "notes on agent files; `troupe agents validate` shows them")...)
+	f.notes = slices.Concat(f.notes, more, b.brokenNotes(broken))
 	return f, nil
+}
+
+// splitFoundNotes returns what the files of found agents have without effect, such as tools and keys of other programs:
+// of agents that the request or their files name, and of others.
+func splitFoundNotes(notes []agentfile.Note, found []agentfile.Definition, named map[string]bool) (warnings, others []string) {
+	for _, n := range notes {
+		i := slices.IndexFunc(found, func(d agentfile.Definition) bool { return d.Path == n.Path })
+		switch {
+		case i < 0 || n.Hidden != "":
+		case named[found[i].Name]:
+			warnings = append(warnings, n.String())
+		default:
+			others = append(others, n.String())
+		}
+	}
+	return warnings, others
 }
 
 // brokenNotes returns a note for each problem of files that are left out.

@@ -3,6 +3,7 @@ package agents
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,7 @@ func (cs *Commands) describeCommand() *cobra.Command {
 			agents := []Info{i}
 			why := cs.findTrifectas(g, agents)
 			if d := agents[0].def; d != nil {
-				r.notes = append(r.notes, cs.noteCutRules(g, d.Name, d.Path)...)
+				r.notes = slices.Concat(r.notes, cs.noteIgnored(g, *d), cs.noteCutRules(g, d.Name, d.Path))
 			}
 			return cs.describeAgent(r, agents[0], why)
 		},

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"path/filepath"
+	"strings"
 
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
@@ -24,6 +25,22 @@ func (cs *Commands) noteCutRules(g Sources, name, path string) (notes []agentfil
 	return notes
 }
 
+// noteIgnored notes which parts of an agent file a run here ignores, because anyone may have written the file: commands,
+// rules that allow, a mode, servers. A run that names the directory of the file with --agents has them.
+func (cs *Commands) noteIgnored(g Sources, d agentfile.Definition) (notes []agentfile.Note) {
+	o, said, err := PreviewOwnRun(cs.Sessions, g, d.Name)
+	in, known := definitionOf(o, d.Name)
+	if err != nil || !known || trust.ResolvePath(in.Source) != trust.ResolvePath(d.Path) {
+		return nil // its problems are reported, or another file of this name counts
+	}
+	for _, text := range said {
+		if what, ok := strings.CutPrefix(text, in.Source+": ignored: "); ok {
+			notes = append(notes, agentfile.Note{Path: d.Path, Text: "ignored in a run here: " + what})
+		}
+	}
+	return notes
+}
+
 // noteRights notes for each agent which of its rules match no tool of its own, and which tools it loses. named: the files
 // were named, and others of their directories count as given by --agents.
 func (cs *Commands) noteRights(g Sources, defs []agentfile.Definition, named bool) (notes []console.Remark) {
@@ -32,17 +49,21 @@ func (cs *Commands) noteRights(g Sources, defs []agentfile.Definition, named boo
 		if err != nil {
 			continue
 		}
-		if path = trust.ResolvePath(path); named {
-			g.Agents = filepath.Dir(path)
+		for _, n := range cs.noteIgnored(g, d) {
+			notes = append(notes, console.Remark{Path: n.Path, Text: n.Text})
 		}
-		o, _, err := PreviewOwnRun(cs.Sessions, g, d.Name)
+		own := g
+		if path = trust.ResolvePath(path); named {
+			own.Agents = filepath.Dir(path)
+		}
+		o, _, err := PreviewOwnRun(cs.Sessions, own, d.Name)
 		if in, known := definitionOf(o, d.Name); err != nil || !known || trust.ResolvePath(in.Source) != path {
 			continue // its problems are reported, or another file of this name counts
 		}
 		for _, text := range runspec.RightsNotes(o, d.Name) {
 			notes = append(notes, console.Remark{Path: d.Path, Line: d.KeyLine("tools", "x-troupe", "disallowedTools"), Text: text})
 		}
-		for _, n := range cs.noteCutRules(g, d.Name, d.Path) {
+		for _, n := range cs.noteCutRules(own, d.Name, d.Path) {
 			notes = append(notes, console.Remark{Path: n.Path, Text: n.Text})
 		}
 	}
