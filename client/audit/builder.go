@@ -107,13 +107,17 @@ func (b *builder) addCall(e client.Event, d event.ToolCall) {
 func (r *callRecord) endCall(e client.Event, d event.ToolCall) {
 	c := &r.call
 	c.Ended, c.ResultBytes, c.Error = e.TS, max(int64(d.Bytes), d.Size), ""
+	wasAnswered := c.Question == nil || !c.Question.Open
+	if c.Question != nil {
+		c.Question.Open = false // nobody can answer it any more
+	}
 	if d.Error {
 		c.Error = cmp.Or(showText(d.Text), "failed")
 	}
 	switch {
 	case c.Attempts == 0:
 		c.Outcome = NotBegun
-	case c.Outcome == Unknown && (c.Question == nil || !c.Question.Open):
+	case c.Outcome == Unknown && wasAnswered:
 	case d.Error:
 		c.Outcome = Failed
 	default:
@@ -341,6 +345,11 @@ func (b *builder) finish() Audit {
 		entry, call := r.entry, r.call
 		if a.Ended && (call.Outcome == Running || call.Outcome == Waiting && call.Attempts > 0) {
 			call.Outcome = Unknown
+		}
+		if q := call.Question; a.Ended && q != nil && q.Open {
+			closed := *q
+			closed.Open = false
+			call.Question = &closed
 		}
 		entry.Call = &call
 		a.Entries = append(a.Entries, &entry)
