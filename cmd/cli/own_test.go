@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -108,6 +109,7 @@ func TestAUsersOwnAgentsSkillsAndSettingsNeedNoFlag(t *testing.T) {
 	if text, code := s.outputOf("describe", "last"); code != 0 || !strings.Contains(text, "at most 7 turns") || !strings.Contains(text, "anthropic/m") {
 		t.Errorf("exit %d, not the user's settings:\n%s", code, text)
 	}
+	assertDescribesRequests(t, s, m)
 	for agent, want := range map[string]struct{ tools, notTools, says, notSays []string }{
 		"assistant": {tools: []string{"delegate", "read_file", "mcp__bank__read", "mcp__bank__pay"}, says: []string{"lead (Leads)", "writer (Writes texts)", "other (Counts beans)"}},
 		"lead": {tools: []string{"delegate", "skill", "mcp__bank__read", "mcp__bank__pay"}, says: []string{"writer (Writes texts)", "Makes a plan of steps."},
@@ -134,6 +136,44 @@ func TestAUsersOwnAgentsSkillsAndSettingsNeedNoFlag(t *testing.T) {
 				t.Errorf("%s is told of %q: %v", agent, text, !slices.Contains(want.says, text))
 			}
 		}
+	}
+}
+
+// assertDescribesRequests compares the tools that describe lists with those that the model was told of.
+func assertDescribesRequests(t *testing.T, s testHome, m *toldModel) {
+	t.Helper()
+	out, code := s.outputOf("describe", "last", "-o", "json")
+	var d struct {
+		Description struct {
+			Tools  []struct{ Name string }
+			Agents []struct {
+				Name  string
+				Tools []string
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &d); err != nil || code != 0 || len(d.Description.Agents) != len(m.told) {
+		t.Fatalf("exit %d, %v: %s", code, err, out)
+	}
+	all := map[string]bool{}
+	for _, a := range d.Description.Agents {
+		told := slices.Sorted(maps.Keys(m.told[a.Name].tools))
+		if offered := slices.Sorted(slices.Values(a.Tools)); !slices.Equal(offered, told) {
+			t.Errorf("%s: describe lists %v, and the request had %v", a.Name, offered, told)
+		}
+		for _, name := range told {
+			all[name] = true
+		}
+	}
+	var listed []string
+	for _, tool := range d.Description.Tools {
+		listed = append(listed, tool.Name)
+	}
+	if slices.Sort(listed); !slices.Equal(listed, slices.Sorted(maps.Keys(all))) {
+		t.Errorf("describe lists the tools %v, and the requests had %v", listed, slices.Sorted(maps.Keys(all)))
+	}
+	if text, _ := s.outputOf("describe", "last"); !strings.Contains(text, "not begun; by its definition: ") {
+		t.Errorf("agents that never began have no mark:\n%s", text)
 	}
 }
 

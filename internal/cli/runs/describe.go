@@ -72,6 +72,9 @@ func (cs *Commands) describeRun(ctx context.Context, s *session.Session, run str
 		return err
 	}
 	if cs.Console.Output != "table" {
+		if d.Description != nil {
+			d.Description.Tools = offeredTools(d.Description)
+		}
 		return cs.Console.PrintData(d)
 	}
 	if info.State == client.RunInterrupted {

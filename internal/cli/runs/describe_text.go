@@ -153,8 +153,11 @@ func definitionRows(o *client.Description) [][]string {
 	var rows [][]string
 	for _, d := range o.Definitions {
 		tools := console.WordsOr(d.Tools, "all of its parent's")
-		if offered, began := offeredTo(o, d.Name); began {
+		switch offered, began := offeredTo(o, d.Name); {
+		case began:
 			tools = console.WordsOr(offered, "none")
+		case len(o.Agents) > 0:
+			tools = "not begun; by its definition: " + tools
 		}
 		rows = append(rows, []string{term.CleanLine(d.Name), term.CleanLine(cmp.Or(d.Model, "the run's")), tools,
 			console.WordsOr(d.Delegates, "any"), console.WordsOr(d.Handoffs, "none")})
@@ -180,10 +183,10 @@ func offeredTo(o *client.Description, name string) (tools []string, began bool) 
 	return tools, began
 }
 
-// offeredTools returns the tools that agents of the run were offered; before there is an agent, all tools of the
-// run.
+// offeredTools returns the tools that agents of the run were offered; before there is an agent, and if some are left out,
+// all tools of the run.
 func offeredTools(o *client.Description) []client.ToolInfo {
-	if len(o.Agents) == 0 {
+	if len(o.Agents) == 0 || o.AgentsLeftOut > 0 {
 		return o.Tools
 	}
 	return slices.DeleteFunc(slices.Clone(o.Tools), func(t client.ToolInfo) bool {
