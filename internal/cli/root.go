@@ -103,11 +103,18 @@ func (a *app) addCommands(root *cobra.Command) {
 	settings := config.Commands{Console: a.console, Sessions: a.sessions}
 	const last = "Configure and verify"
 	addGroup(root, last, settings.Config(), checks.Doctor(), cases.Eval(), a.completion().Completion(), a.manCommand(), checks.Version())
-	root.AddCommand(connectionTopic(root.PersistentFlags()), environmentTopic())
+	root.AddCommand(connectionTopic(root.PersistentFlags()), environmentTopic(), oldAttach(start))
 	root.SetHelpCommandGroupID(last)
 	root.InitDefaultHelpCmd()
 	help, _, _ := root.Find([]string{"help"}) // it is there
 	help.Args = rejectUnknownTopic
+}
+
+// oldAttach is follow under its old name, which help and reference do not show: attaching is for files of a prompt.
+func oldAttach(start run.Commands) *cobra.Command {
+	c := start.Follow()
+	c.Use, c.Hidden = strings.Replace(c.Use, c.Name(), "attach", 1), true
+	return c
 }
 
 // rejectUnknownTopic fails for what is neither a command nor a topic of the help.

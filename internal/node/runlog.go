@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/metrics"
 	"github.com/troupe-run/troupe/internal/telemetry"
+	"github.com/troupe-run/troupe/internal/term"
 )
 
 // runWatch tells an operator what the events of this node mean for its runs: a log line when a run
@@ -40,7 +41,7 @@ func (w *runWatch) observe(e event.Published) {
 		if e.TS >= w.begun { // an older run may have begun elsewhere, and its first event is published again
 			w.note(e.Run)
 		}
-		w.logger.Info("run started", "run", e.Run, "agent", d.Root, "model", d.Model)
+		w.logger.Info("run started", "run", e.Run, "agent", d.Root, "model", term.ModelName(d.Model))
 	case event.AgentResumed:
 		if !w.note(e.Run) {
 			return

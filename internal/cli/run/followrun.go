@@ -16,7 +16,7 @@ import (
 // Follow makes the command follow. It was called attach, a word that flags and requests have for files of a prompt.
 func (cs *Commands) Follow() *cobra.Command {
 	return &cobra.Command{
-		Use: "follow RUN", Aliases: []string{"attach"}, Args: command.Exactly("RUN"),
+		Use: "follow RUN", Args: command.Exactly("RUN"),
 		Short:       "Follow a run and print its result; Ctrl-C only detaches",
 		Example:     "  troupe follow 01k9z3\n  troupe follow last -o stream-json",
 		Annotations: map[string]string{command.Formats: command.RunFormats},

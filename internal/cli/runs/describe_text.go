@@ -79,7 +79,7 @@ func describedState(d description) string {
 // addOpening renders the configuration that the run was opened with.
 func addOpening(p *console.Page, d description) {
 	o := d.Description
-	m := o.Model.Name
+	m := term.ModelName(o.Model.Name)
 	if o.Model.Why != "" {
 		m += " (" + o.Model.Why + ")"
 	}
@@ -159,7 +159,7 @@ func definitionRows(o *client.Description) [][]string {
 		case len(o.Agents) > 0:
 			tools = "not begun; by its definition: " + tools
 		}
-		rows = append(rows, []string{term.CleanLine(d.Name), term.CleanLine(cmp.Or(d.Model, "the run's")), tools,
+		rows = append(rows, []string{term.CleanLine(d.Name), cmp.Or(term.ModelName(d.Model), "the run's"), tools,
 			console.WordsOr(d.Delegates, "any"), console.WordsOr(d.Handoffs, "none")})
 	}
 	return rows
