@@ -170,7 +170,7 @@ func TestTheTableOfGroupsIsWhole(t *testing.T) {
 		}
 		var want []string
 		for _, c := range root.Commands() {
-			if c.GroupID == g.ID && c.Name() != "help" {
+			if c.GroupID == g.ID && c.Name() != "help" && !c.Hidden {
 				want = append(want, "`"+c.Name()+"`")
 			}
 		}

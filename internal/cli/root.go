@@ -74,7 +74,7 @@ func (a *app) addCommands(root *cobra.Command) {
 	watch := screen.Commands{Console: a.console, Sessions: a.sessions, Begin: start.Begin(a.applySettings)}
 	browser := page.Commands{Console: a.console, Sessions: a.sessions}
 	steer := control.Commands{Console: a.console, Sessions: a.sessions}
-	addGroup(root, "Run and follow", start.Run(), start.Start(), start.Chat(), start.Follow(), show.Result(), start.Demo(), watch.Top(), browser.UI())
+	addGroup(root, "Run and follow", start.Run(), start.Start(), start.Chat(), start.Follow(), oldAttach(start), show.Result(), start.Demo(), watch.Top(), browser.UI())
 	rules := policies.Commands{Console: a.console, Sessions: a.sessions}
 	written := rulefiles.Commands{Console: a.console, Sessions: a.sessions}
 	talks := conversations.Commands{Console: a.console, Sessions: a.sessions}
@@ -103,7 +103,7 @@ func (a *app) addCommands(root *cobra.Command) {
 	settings := config.Commands{Console: a.console, Sessions: a.sessions}
 	const last = "Configure and verify"
 	addGroup(root, last, settings.Config(), checks.Doctor(), cases.Eval(), a.completion().Completion(), a.manCommand(), checks.Version())
-	root.AddCommand(connectionTopic(root.PersistentFlags()), environmentTopic(), oldAttach(start))
+	root.AddCommand(connectionTopic(root.PersistentFlags()), environmentTopic())
 	root.SetHelpCommandGroupID(last)
 	root.InitDefaultHelpCmd()
 	help, _, _ := root.Find([]string{"help"}) // it is there
@@ -113,6 +113,7 @@ func (a *app) addCommands(root *cobra.Command) {
 // oldAttach is follow under its old name, which help and reference do not show: attaching is for files of a prompt.
 func oldAttach(start run.Commands) *cobra.Command {
 	c := start.Follow()
+	c.Example = strings.ReplaceAll(c.Example, c.Name(), "attach")
 	c.Use, c.Hidden = strings.Replace(c.Use, c.Name(), "attach", 1), true
 	return c
 }
