@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -19,7 +20,7 @@ const (
 )
 
 // ErrTooLarge says that the agents and messages of a run do not fit a file.
-var ErrTooLarge = errors.New("ui: the run is too large for a file")
+var ErrTooLarge = errors.New("the run is too large for a file")
 
 // RunFile is the data of a file of one run: documents of the HTTP API.
 type RunFile struct {
@@ -64,43 +65,64 @@ func fitFile(r RunFile) ([]byte, error) {
 	if err != nil || len(whole) <= fileBytesMax {
 		return whole, err
 	}
+	kept := r
 	for limit := textMax; ; {
-		short, err := clipTexts(r, limit)
+		short, err := clipTexts(kept, r, limit)
 		switch {
 		case err != nil || len(short) <= fileBytesMax:
 			return short, err
 		case limit > textMin:
 			limit /= 4
-		case len(r.Events) == 0 && len(r.Spans) == 0:
-			return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, len(short))
+		case len(kept.Events) == 0 && len(kept.Spans) == 0:
+			return nil, fmt.Errorf("%w: %d bytes without events, and with texts of %d bytes at most", ErrTooLarge, len(short), textMin)
 		default:
-			r.Events, r.Spans = r.Events[(len(r.Events)+1)/2:], r.Spans[:len(r.Spans)/2]
+			kept.Events, kept.Spans = kept.Events[(len(kept.Events)+1)/2:], kept.Spans[:len(kept.Spans)/2]
 		}
 	}
 }
 
-// clipTexts returns the JSON of the data with texts of at most limit bytes.
-func clipTexts(r RunFile, limit int) ([]byte, error) {
-	r.Left = append(r.Left[:len(r.Left):len(r.Left)], fmt.Sprintf("Texts of more than %d bytes are shortened, and there are the newest %d events: the whole is in the logs (troupe export --logs).", limit, len(r.Events)))
-	raw, err := json.Marshal(r)
+// clipTexts returns the JSON of what is kept of the data, with texts of at most limit bytes, and with a note that says what
+// of the whole is not there.
+func clipTexts(kept, whole RunFile, limit int) ([]byte, error) {
+	raw, err := json.Marshal(kept)
 	if err != nil {
 		return nil, err
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
-	var doc any
+	var doc map[string]any
 	if err := d.Decode(&doc); err != nil {
 		return nil, err
 	}
-	return json.Marshal(clipText(doc, limit))
+	shortened := 0
+	clipText(doc, limit, &shortened)
+	doc["left"] = append(append([]string{}, kept.Left...), leftNote(kept, whole, shortened, limit))
+	return json.Marshal(doc)
 }
 
-func clipText(v any, limit int) any {
+// leftNote says what of a run is not in its file.
+func leftNote(kept, whole RunFile, shortened, limit int) string {
+	var parts []string
+	if shortened > 0 {
+		parts = append(parts, fmt.Sprintf("texts of more than %d bytes are shortened: %d", limit, shortened))
+	}
+	if len(kept.Events) < len(whole.Events) {
+		parts = append(parts, fmt.Sprintf("there are the newest %d of %d events", len(kept.Events), len(whole.Events)))
+	}
+	if len(kept.Spans) < len(whole.Spans) {
+		parts = append(parts, fmt.Sprintf("there are the first %d of %d parts of the timeline", len(kept.Spans), len(whole.Spans)))
+	}
+	return "Left out: " + strings.Join(parts, "; ") + ". The whole is in the logs: troupe export RUN --logs."
+}
+
+// clipText shortens the texts of a document, and counts them.
+func clipText(v any, limit int, shortened *int) any {
 	switch v := v.(type) {
 	case string:
 		if len(v) <= limit {
 			return v
 		}
+		*shortened++
 		end := limit
 		for end > 0 && !utf8.RuneStart(v[end]) {
 			end--
@@ -108,11 +130,11 @@ func clipText(v any, limit int) any {
 		return fmt.Sprintf("%s… %d more bytes are not in this file", v[:end], len(v)-end)
 	case []any:
 		for i := range v {
-			v[i] = clipText(v[i], limit)
+			v[i] = clipText(v[i], limit, shortened)
 		}
 	case map[string]any:
 		for k := range v {
-			v[k] = clipText(v[k], limit)
+			v[k] = clipText(v[k], limit, shortened)
 		}
 	}
 	return v

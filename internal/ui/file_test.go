@@ -3,6 +3,7 @@ package ui
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -42,7 +43,52 @@ func TestFileHoldsHostileAndLongTexts(t *testing.T) {
 	if err := json.Unmarshal(data, &back); err != nil {
 		t.Fatal(err)
 	}
-	if len(back.Left) != 1 || len(back.Events) == 0 {
+	want := fmt.Sprintf("Left out: texts of more than 256 bytes are shortened: 1; there are the newest %d of 15000 events. The whole is in the logs: troupe export RUN --logs.", len(back.Events))
+	if len(back.Left) != 1 || back.Left[0] != want || len(back.Events) == 0 || len(back.Events) == 15000 {
 		t.Errorf("%v, %d events", back.Left, len(back.Events))
+	}
+}
+
+// The note names what was left out, and nothing else.
+func TestFileSaysWhatIsLeftOut(t *testing.T) {
+	long, err := json.Marshal(map[string]any{"text": strings.Repeat("x", 3<<20)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := func(r RunFile) []string {
+		t.Helper()
+		r.Left = []string{"before"}
+		data, err := fitFile(r)
+		var back RunFile
+		if err == nil {
+			err = json.Unmarshal(data, &back)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return back.Left
+	}
+	small := []json.RawMessage{json.RawMessage(`{}`)}
+	if got := note(RunFile{Events: small}); len(got) != 1 {
+		t.Errorf("a small run: %q", got)
+	}
+	got := note(RunFile{Events: small, Transcripts: map[string]json.RawMessage{"root": long}})
+	if want := "Left out: texts of more than 65536 bytes are shortened: 1. The whole is in the logs: troupe export RUN --logs."; len(got) != 2 || got[0] != "before" || got[1] != want {
+		t.Errorf("a long text: %q", got)
+	}
+}
+
+// What cannot be made small enough is an error.
+func TestFileThatWouldBeTooLarge(t *testing.T) {
+	messages := make([]map[string]string, 40_000)
+	for i := range messages {
+		messages[i] = map[string]string{"text": strings.Repeat("y", 100)}
+	}
+	long, err := json.Marshal(map[string]any{"messages": messages})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := File(RunFile{Transcripts: map[string]json.RawMessage{"root": long}}); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "4480167 bytes without events") {
+		t.Errorf("%v", err)
 	}
 }

@@ -3,10 +3,12 @@ package runs
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/term"
 	"github.com/troupe-run/troupe/internal/ui"
@@ -23,6 +25,9 @@ func (cs *Commands) exportPage(run string) error {
 			return err
 		}
 		page, err := ui.File(doc)
+		if errors.Is(err, ui.ErrTooLarge) {
+			return exit.UsageError(s.Command("export "+run+" --logs")+" writes all of it", "%w", err)
+		}
 		if err != nil {
 			return err
 		}
@@ -63,9 +68,15 @@ func readRunFile(ctx context.Context, s *session.Session, run string) (doc ui.Ru
 		agents = agents[:pageAgentsMax]
 	}
 	for _, a := range agents {
-		if doc.Transcripts[string(a.ID)], err = s.Transcript(ctx, run, string(a.ID)); err != nil {
+		raw, err := s.Transcript(ctx, run, string(a.ID))
+		if refused := (*client.Error)(nil); errors.As(err, &refused) && refused.Code == client.CodeLimit && refused.Retry == 0 {
+			doc.Left = append(doc.Left, fmt.Sprintf("The transcript of %s is not here: %s.", a.ID, refused.Text))
+			continue
+		}
+		if err != nil {
 			return doc, err
 		}
+		doc.Transcripts[string(a.ID)] = raw
 	}
 	return doc, nil
 }
