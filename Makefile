@@ -10,7 +10,7 @@ CHAOS ?=
 BENCH ?= -rounds 5
 TTL ?= 3s
 
-.PHONY: lint race build licenses check cold sim rights verify exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 exhaustive-5 mutants chaos cluster purses brokers partitions power full absences rots trees bombs watchers slow fuzz fuzz-doors fuzz-files bench bench-peers e2e eval picture attacks damage collector page browser
+.PHONY: lint race build licenses check cold sim rights verify exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 exhaustive-5 mutants chaos cluster purses brokers partitions power full absences rots trees bombs watchers slow fuzz fuzz-doors fuzz-files bench bench-peers e2e screen eval picture attacks damage collector page browser
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node && cp LICENSE NOTICE THIRD_PARTY_LICENSES bin/
 # after a change of go.mod: the terms that are shipped with the binaries, and the list of what is linked
 licenses: ; go run -C build ./licenses "$$PWD"
@@ -88,7 +88,9 @@ fuzz-files: ; go test ./internal/runfile -run '^$$' -fuzz FuzzRead -fuzztime 60s
 bench:    ; go test ./actors -run '^$$' -bench . -benchtime 3x
 # The same workloads in troupe, a floor and eino (docs/benchmarks.md). BENCH=-short for a first look.
 bench-peers: ; cd test/bench && go run . $(BENCH)
-e2e:      ; go test -tags e2e -count=1 ./test/mockprovider/... ./test/e2e/...
+e2e:      screen ; go test -tags e2e -count=1 ./test/mockprovider/... ./test/e2e/...
+# troupe top under tmux, at two sizes, while its node is killed
+screen:   ; go test -tags e2e -count=1 ./test/screen
 # Attacks on troupe: those of one account beside the code that they attack, those of a second account (Linux, root) in test/attacks.
 attacks:  ; go test -count=1 -run '^TestAttack' ./... && go test -tags attacks -count=1 -timeout 20m ./test/attacks
 # promtool judges the metrics of a real run, the alert rules and their tests.

@@ -1,0 +1,2 @@
+// Package screen drives troupe top under tmux, as a person does.
+package screen
