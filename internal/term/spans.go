@@ -21,7 +21,7 @@ const (
 	ModelSpan   SpanKind = "model"
 	ToolSpan    SpanKind = "tool"
 	VetoSpan    SpanKind = "veto"    // of a stop or a turn, by a rule of the policy; without duration
-	WaitingSpan SpanKind = "waiting" // for children, the user, the budget or another attempt
+	WaitingSpan SpanKind = "waiting" // for children, the user, the budget, a throttle or another attempt
 )
 
 // Span is a stretch of time in which an agent did one thing, in milliseconds
@@ -44,6 +44,8 @@ const (
 	forBudget = "budget"
 	forPerson = "person"
 	forRetry  = "retry"
+	// forThrottle: the provider, or the rates of the settings, let no call through now.
+	forThrottle = "throttle"
 )
 
 // Timeline is a run over time, built from its events. The zero Timeline is ready.
@@ -89,18 +91,21 @@ func (t *Timeline) applyEvent(e client.Event, ms int64) {
 	case event.KindTurnStarted:
 		t.endSpan(e.Agent, forBudget, ms, false)
 		t.endSpan(e.Agent, forRetry, ms, false)
+		t.endSpan(e.Agent, forThrottle, ms, false)
 		if d, ok := decodeData[event.TurnStarted](e); ok && d.Transition != spec.StopVeto { // that one has its own event
 			t.addVeto(e, d.Policy, ms)
 		}
 		t.beginSpan(e, "turn", TurnSpan, "turn", ms)
 	case event.KindTurnFinished:
 		t.endSpan(e.Agent, "turn", ms, false)
+		t.endSpan(e.Agent, forThrottle, ms, false)
 		if d, ok := decodeData[event.TurnFinished](e); ok && d.Phase == string(agent.Reserving) {
 			t.beginSpan(e, forBudget, WaitingSpan, forBudget, ms)
 		}
 	case event.KindModelStarted:
 		if d, ok := decodeData[event.ModelStarted](e); ok {
 			t.endSpan(e.Agent, forRetry, ms, false)
+			t.endSpan(e.Agent, forThrottle, ms, false)
 			t.beginSpan(e, "model", ModelSpan, d.Model, ms)
 		}
 	case event.KindModelFinished:
@@ -108,8 +113,14 @@ func (t *Timeline) applyEvent(e client.Event, ms int64) {
 	case event.KindModelRetry:
 		t.endSpan(e.Agent, "model", ms, true)
 		t.beginSpan(e, forRetry, WaitingSpan, forRetry, ms)
+	case event.KindGatePaused:
+		t.endSpan(e.Agent, "model", ms, false) // no call was made
+		t.beginSpan(e, forThrottle, WaitingSpan, forThrottle, ms)
+	case event.KindModelFallback:
+		t.endSpan(e.Agent, forThrottle, ms, false)
 	case event.KindErrorRaised:
 		t.endSpan(e.Agent, "model", ms, true)
+		t.endSpan(e.Agent, forThrottle, ms, false)
 	case event.KindToolStarted, event.KindDelegationRequested:
 		if d, ok := decodeData[event.ToolCall](e); ok && d.Child != "" {
 			t.beginSpan(e, "call "+d.Call, WaitingSpan, string(d.Child), ms)

@@ -28,6 +28,7 @@ var spanStyles = []spanStyle{
 	{ToolSpan, "", "▓", func(s Style) func(string) string { return s.Cyan }, "tool"},
 	{WaitingSpan, forPerson, "?", func(s Style) func(string) string { return s.Yellow }, "waits for a person"},
 	{WaitingSpan, forRetry, "×", func(s Style) func(string) string { return s.Red }, "waits to try again"},
+	{WaitingSpan, forThrottle, "~", func(s Style) func(string) string { return s.Yellow }, "waits for a throttle"},
 	{WaitingSpan, forBudget, "·", func(s Style) func(string) string { return s.Yellow }, "waits for the budget"},
 	{WaitingSpan, "", "░", func(s Style) func(string) string { return s.Dim }, "waits for children"},
 	{TurnSpan, "", "─", func(s Style) func(string) string { return s.Dim }, "rest of a turn"},

@@ -149,3 +149,33 @@ func TestATimelineOfALiveRunEndsNow(t *testing.T) {
 		t.Errorf("%q", lines)
 	}
 }
+
+// An agent that the throttle lets through to no model waits: until its turn ends and the next one begins, another model takes over, or
+// the patience ends.
+func TestWaitsForAThrottleAreShown(t *testing.T) {
+	for name, end := range map[string]string{
+		"its turn comes":     eventAt(5000, "root", event.KindTurnFinished, `{"phase":"reserving"}`),
+		"another model":      eventAt(5000, "root", event.KindModelFallback, `{"from":"m","to":"n"}`),
+		"the patience ended": eventAt(5000, "root", event.KindErrorRaised, `{"class":"rate_limit"}`),
+		"the node crashed":   eventAt(5000, "root", event.KindAgentResumed, `{"phase":"waiting"}`),
+	} {
+		docs := append([]string{}, timelineEvents[:5]...)
+		paused := `{"model":"m","why":"the throttle is closed","refused":1,"left_ms":9000}`
+		docs = append(docs, eventAt(1000, "root", event.KindGatePaused, paused), eventAt(2000, "root", event.KindGatePaused, paused), end,
+			eventAt(5100, "root", event.KindTurnStarted, `{}`), eventAt(5100, "root", event.KindModelStarted, `{"model":"m"}`), eventAt(8000, "root", event.KindModelFinished, `{"model":"m"}`),
+			eventAt(8000, "root", event.KindAgentFinished, `{"name":"coordinator"}`), eventAt(8000, "super", event.KindRunFinished, `{"type":"result"}`))
+		line := buildTimeline(t, docs)
+		var got []string
+		for _, s := range line.Spans(time.Time{}) {
+			if s.Name == forThrottle {
+				got = append(got, fmt.Sprintf("%s %d-%d open=%t", s.Kind, s.StartMS, s.EndMS, s.Open))
+			}
+		}
+		if d := cmp.Diff([]string{"waiting 1000-2000 open=false", "waiting 2000-5000 open=false"}, got); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+		if text := strings.Join(line.Lines(Style{}, time.Time{}, 80), "\n"); !strings.Contains(text, "█~~~") || !strings.Contains(text, "~ waits for a throttle") {
+			t.Errorf("%s:\n%s", name, text)
+		}
+	}
+}
