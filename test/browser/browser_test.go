@@ -206,7 +206,7 @@ agents:
 	s.startNode()
 	s.do("the page is live again", chromedp.Poll(`document.querySelector(".status.live")`, nil))
 
-	s.do("raise the budget", chromedp.KeyEvent("b"), chromedp.WaitVisible(`dialog input[name=tokens]`), chromedp.SendKeys(`dialog input[name=tokens]`, "300000"+kb.Enter), chromedp.WaitNotPresent("dialog"))
+	s.do("raise the budget", chromedp.KeyEvent("b"), chromedp.WaitVisible(`dialog input[name=tokens]`), chromedp.SendKeys(`dialog input[name=tokens]`, "300000"+kb.Enter), s.sees("Tokens: 200k → 300k"), chromedp.KeyEvent(kb.Enter), chromedp.WaitNotPresent("dialog"))
 	s.do("the new limit is shown", chromedp.KeyEvent("5"), s.sees("300k"))
 	s.do("hostile texts are texts", chromedp.KeyEvent("2"), s.sees("<script>window.hacked=1</script>"), s.sees(`\u202e`), s.sees(`\x1b[31mred`))
 	var hacked bool

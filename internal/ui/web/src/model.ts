@@ -10,6 +10,7 @@ const recentMax = 2000;
 const notesMax = 2000;
 const samplesMax = 4000;
 const handoffsMax = 2000;
+const modelsMax = 100;
 
 export class RunModel {
   agents = new Map<string, Agent>();
@@ -18,6 +19,8 @@ export class RunModel {
   notes: Note[] = [];
   handoffs: Handoff[] = []; // the newest
   samples: [number, number, number, number][] = []; // seconds, used, held, limit
+  spend = new Map<string, { calls: number; tokens: number; usd: number }>(); // by model
+  spent: [number, string, number][] = []; // seconds, agent, the tokens that it has spent until then
   delta = new Map<string, string>();
   changed = new Map<string, number>(); // of the transcript of an agent
   result: Result | null = null;
@@ -87,8 +90,7 @@ export class RunModel {
       case "model.started": a.doing = "model"; break;
       case "model.finished":
         a.doing = "";
-        a.seen.usd += d.cost_usd ?? 0;
-        for (const n of ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]) a.seen.tokens += d.usage?.[n] ?? 0;
+        this.addSpend(e, a, d);
         a.usd = Math.max(a.usd, a.seen.usd); // a snapshot may be ahead of the events
         a.tokens = Math.max(a.tokens, a.seen.tokens);
         break;
@@ -101,6 +103,18 @@ export class RunModel {
       case "delegation.requested": this.note(e, e.agent, d.child ?? "", "delegate", d.args); break;
       case "delegation.finished": this.note(e, d.child ?? "", e.agent, "answer", d.text); break;
     }
+  }
+
+  private addSpend(e: Event, a: Agent, d: Record<string, any>): void {
+    let used = 0;
+    for (const n of ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]) used += d.usage?.[n] ?? 0;
+    a.seen.usd += d.cost_usd ?? 0;
+    a.seen.tokens += used;
+    const name = String(d.model || "unknown");
+    const s = this.spend.get(name) ?? { calls: 0, tokens: 0, usd: 0 };
+    if (this.spend.size < modelsMax || this.spend.has(name)) this.spend.set(name, { calls: s.calls + 1, tokens: s.tokens + used, usd: s.usd + (d.cost_usd ?? 0) });
+    this.spent.push([Date.parse(e.ts) / 1000, e.agent, a.seen.tokens]);
+    if (this.spent.length > samplesMax) this.spent = this.spent.filter((_, i) => i % 2 === 1);
   }
 
   private note(e: Event, from: string, to: string, kind: string, text: string | undefined): void {

@@ -1,12 +1,13 @@
 // One run: its head, and the views of it.
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
-import { follow, get, post, type RunBudget, type RunInfo } from "./api";
+import { follow, get, post, type RunInfo } from "./api";
 import { RunModel } from "./model";
 import { line, spendOf, spent, took, tokens, usd } from "./text";
 import { Badge, Form, Problem, Text, explain, go, useData, useKeys } from "./parts";
 import { Inbox } from "./lists";
 import { Messages, Transcript, Tree } from "./agents";
-import { BudgetChart, Timeline } from "./charts";
+import { Timeline } from "./timeline";
+import { Budget, BudgetForm } from "./budget";
 import { CompareForm } from "./compare";
 import { Logs } from "./logs";
 import { file } from "./file";
@@ -93,40 +94,6 @@ export function Run({ run, tab, agent: who }: { run: string; tab: string; agent:
       {form === "compare" && <CompareForm run={run} close={() => setForm("")} />}
       {form === "budget" && <BudgetForm run={run} close={() => setForm("")} />}
     </main>
-  );
-}
-
-function BudgetForm({ run, close }: { run: string; close: () => void }) {
-  const { data } = useData(() => get<RunBudget>(`/runs/${run}/budget`), 0, run);
-  if (!data) return null;
-  const l = data.budget.limit;
-  return <Form title="Change the limits" confirm="Change the limits" close={close} note={<p class="quiet">Empty fields stay as they are. Used: {tokens(data.budget.used.tokens)} tokens, {usd(data.budget.used.nano_usd / 1e9)}, {data.budget.used.calls} tool calls.</p>} fields={[
-    { name: "tokens", label: `Tokens (now ${l.tokens || "no limit"})`, type: "number" }, { name: "usd", label: `US dollars (now ${l.nano_usd ? l.nano_usd / 1e9 : "no limit"})`, type: "number" },
-    { name: "calls", label: `Tool calls (now ${l.calls || "no limit"})`, type: "number" }, { name: "freeze", label: "Or", options: ["change the limits", "freeze: only closing turns"] }]}
-    submit={async (v) => {
-      if (v.freeze.startsWith("freeze")) { await post(`/runs/${run}/budget`, { freeze: true, by: "page" }); return; }
-      const limits: Record<string, number> = {};
-      if (v.tokens) limits.tokens = Number(v.tokens);
-      if (v.usd) limits.nano_usd = Math.round(Number(v.usd) * 1e9);
-      if (v.calls) limits.calls = Number(v.calls);
-      await post(`/runs/${run}/budget`, { patch: true, limits, by: "page" });
-    }} />;
-}
-
-function Budget({ run, model, live }: { run: string; model: RunModel; live: boolean }) {
-  const { data, error } = useData(file ? async () => file!.budget : () => get<RunBudget>(`/runs/${run}/budget`), live ? 2000 : 0, run);
-  const p = data?.budget;
-  const row = (what: string, pick: (a: { tokens: number; nano_usd: number; calls: number }) => string) => p && <tr><th scope="row">{what}</th><td>{pick(p.limit) === "0" || pick(p.limit) === "$0" ? "none" : pick(p.limit)}</td><td>{pick(p.used)}</td><td>{pick(p.reserved)}</td><td>{pick(p.kept)}</td></tr>;
-  return (
-    <div class="pad" tabIndex={0} role="region" aria-label="View">
-      <Problem text={error} />
-      {p && <div class="scroll" tabIndex={0} role="region" aria-label="Budget pool"><table><caption>{p.frozen ? "The pool is frozen: only closing turns are granted." : "The pool of the run"}{p.waiting ? ` ${p.waiting} reservations wait.` : ""}</caption>
-        <thead><tr><th scope="col">Of</th><th scope="col">Limit</th><th scope="col">Spent</th><th scope="col">Held</th><th scope="col">Kept for closing turns</th></tr></thead>
-        <tbody>{row("tokens", (a) => tokens(a.tokens))}{row("US dollars", (a) => usd(a.nano_usd / 1e9))}{row("tool calls", (a) => String(a.calls))}</tbody></table></div>}
-      <BudgetChart samples={model.samples} />
-      {data && <div class="scroll" tabIndex={0} role="region" aria-label="Spent by agent"><table><caption>By agent, the largest first</caption><thead><tr><th scope="col">Agent</th><th scope="col">Limit</th><th scope="col">Spent</th><th scope="col">Dollars</th><th scope="col">Held</th></tr></thead>
-        <tbody>{[...data.agents].sort((a, b) => b.used.tokens - a.used.tokens).slice(0, 200).map((a) => <tr key={a.id}><td>{line(a.name)} <small>{line(a.id)}</small></td><td>{a.limit?.tokens ? tokens(a.limit.tokens) : "the pool"}</td><td>{tokens(a.used.tokens)}</td><td>{usd(a.used.nano_usd / 1e9)}</td><td>{tokens(a.reserved.tokens)}</td></tr>)}</tbody></table></div>}
-    </div>
   );
 }
 
