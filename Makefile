@@ -107,7 +107,7 @@ page:     ; go run -C build ./bundle ../internal/ui && $(MAKE) licenses
 # the page in a real Chromium; its pictures are in the temporary directory
 browser:
 	command -v chromium >/dev/null || apt-get install -y -q chromium >/dev/null
-	cd test/browser && npm ci --ignore-scripts --no-audit --no-fund && go vet -tags browser . && go test -tags browser -count=1 -timeout 4m .
+	cd test/browser && npm ci --ignore-scripts --no-audit --no-fund && go vet -tags browser . && go test -tags browser -count=1 -timeout 10m .
 
 # The tests of internal/node under the race detector; .ci/run runs a half of them.
 race:     ; CGO_ENABLED=1 go test -race -timeout 30m -skip '^TestAttack' ./internal/node ./mailbox/jetstream

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,21 +34,30 @@ type stage struct {
 	faults       chan string // what the page reported on its console
 }
 
-func build(t *testing.T) (troupe, node string) {
-	t.Helper()
-	dir := t.TempDir()
+// binaries are the directory of the programs, which all tests share.
+var binaries string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "troupe-browser-")
+	if err != nil {
+		panic(err)
+	}
+	binaries = dir
+	code := 1
 	cmd := exec.Command("go", "build", "-o", dir+"/", "./cmd/cli", "./cmd/node")
 	cmd.Dir = "../.."
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+	} else {
+		code = m.Run()
 	}
-	return filepath.Join(dir, "cli"), filepath.Join(dir, "node")
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	troupe, node := build(t)
-	s := &stage{t: t, troupe: troupe, node: node, state: filepath.Join(t.TempDir(), "state"), work: t.TempDir(), address: "127.0.0.1:0", faults: make(chan string, 100)}
+	s := &stage{t: t, troupe: filepath.Join(binaries, "cli"), node: filepath.Join(binaries, "node"), state: filepath.Join(t.TempDir(), "state"), work: t.TempDir(), address: "127.0.0.1:0", faults: make(chan string, 100)}
 	s.startNode()
 	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.UserDataDir(t.TempDir()))
 	if path, err := exec.LookPath("chromium"); err == nil {

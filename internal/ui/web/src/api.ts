@@ -33,7 +33,24 @@ let session = "";
 const channel = "BroadcastChannel" in self ? new BroadcastChannel("troupe.session") : null;
 channel?.addEventListener("message", (m) => {
   if (m.data === "want" && session) channel.postMessage({ session });
+  else if (typeof m.data?.session === "string" && asking) { keep(m.data.session); asking(); }
 });
+
+// What shows the sign-in when the node refuses the session, and what then goes on: `asking` is set while it is shown.
+let askPerson: (why: string) => void = () => {};
+let asking: (() => void) | null = null;
+
+/** onRefusedSession names what shows the sign-in once the node takes the session of this tab no more. */
+export function onRefusedSession(show: (why: string) => void): void { askPerson = show; }
+
+/** whenSignedIn calls `go` once another tab of this node has signed in. */
+export function whenSignedIn(go: () => void): void { asking = () => { asking = null; go(); }; }
+
+function refuseSession(): void {
+  if (!session) return; // it was said already
+  signOut();
+  askPerson("The session has ended: it lasts 12 hours, and ends when the token of the node is replaced.");
+}
 
 /** askTabs asks the other tabs of this node for their session: a link may be opened in a new one. */
 function askTabs(): Promise<string> {
@@ -51,8 +68,9 @@ function askTabs(): Promise<string> {
 export async function signIn(): Promise<boolean> {
   const ticket = /^#ticket=([A-Za-z0-9]+)$/.exec(location.hash)?.[1];
   if (ticket) {
-    history.replaceState(null, "", "#/runs");
-    keep((await send("POST", "/api/v1/sessions", { ticket }, "")).session);
+    history.replaceState(null, "", sessionStorage.getItem(backKey) ?? "#/runs");
+    sessionStorage.removeItem(backKey);
+    passOn((await send("POST", "/api/v1/sessions", { ticket }, "")).session);
   } else {
     keep(sessionStorage.getItem(key) || (await askTabs()));
   }
@@ -60,7 +78,22 @@ export async function signIn(): Promise<boolean> {
 }
 
 export async function signInWithToken(token: string): Promise<void> {
-  keep((await send("POST", "/api/v1/sessions", {}, token)).session);
+  try {
+    passOn((await send("POST", "/api/v1/sessions", {}, token)).session);
+  } catch (e) {
+    throw e instanceof Refused && e.code === 401 ? new Refused(401, "that is not the token of this node", "") : e;
+  }
+}
+
+/** comeBack keeps the address of this tab while a ticket takes its place. */
+export function comeBack(hash: string): void { if (hash.startsWith("#/")) sessionStorage.setItem(backKey, hash); }
+const backKey = "troupe.back";
+
+// passOn keeps a new session and gives it to the tabs that ask for one.
+function passOn(s: string): void {
+  keep(s);
+  asking = null;
+  channel?.postMessage({ session: s });
 }
 
 export function signOut(): void { session = ""; sessionStorage.removeItem(key); }
@@ -78,50 +111,119 @@ async function send(method: string, path: string, body: unknown, token: string, 
   const text = await reply.text();
   let doc: any;
   try { doc = text ? JSON.parse(text) : null; } catch { doc = null; }
+  if (reply.status === 401 && token && token === session) refuseSession();
   if (!reply.ok) throw new Refused(reply.status, doc?.error ?? `the node answered ${reply.status}`, doc?.hint ?? "");
   return doc;
 }
 
+// A run that is not far enough yet (409), a slow request (408) and a limit (429) may be otherwise the next time.
+const passing = [408, 409, 429];
+
+/** isFinal reports whether the same request is refused again, so that there is no use in sending it. */
+export const isFinal = (e: unknown): boolean => e instanceof Refused && e.code >= 400 && e.code < 500 && !passing.includes(e.code);
+
 export const get = <T>(path: string, signal?: AbortSignal): Promise<T> => send("GET", "/api/v1" + path, undefined, session, signal);
 export const post = <T>(path: string, body: unknown): Promise<T> => send("POST", "/api/v1" + path, body, session);
 
-export interface Follower { events(batch: Event[]): void; status(s: "reading" | "live" | "lost" | "ended"): void }
+/** Status is how far a reader of events is: "gone" without the run, "refused" for another reason. Both are final. */
+export type Status = "reading" | "live" | "polling" | "hidden" | "lost" | "ended" | "gone" | "refused";
+export interface Follower { events(batch: Event[]): void; status(s: Status, why?: string): void }
+
+// A browser opens about six connections to a node over all of its tabs, and a stream holds one. So a tab has a
+// stream only while it is visible, and all tabs together have at most streamsMax; a visible tab without one asks
+// for pages. Pages of plain HTTP at another address than localhost have no locks: there the first rule alone holds.
+const streamsMax = 3;
+const pollPause = 1000;
+
+// takeSlot returns the function that gives one of the slots for streams back; null: all are taken.
+async function takeSlot(): Promise<(() => void) | null> {
+  if (!navigator.locks) return () => {};
+  for (let i = 0; i < streamsMax; i++) {
+    const release = await new Promise<(() => void) | null>((got) => {
+      void navigator.locks.request(`troupe.stream.${i}`, { ifAvailable: true }, (lock) => lock ? new Promise<void>((done) => got(done)) : got(null));
+    });
+    if (release) return release;
+  }
+  return null;
+}
+
+// untilShown waits until the tab is visible.
+const untilShown = (signal: AbortSignal): Promise<void> => new Promise((done) => {
+  const look = () => { if (!document.hidden || signal.aborted) { document.removeEventListener("visibilitychange", look); done(); } };
+  document.addEventListener("visibilitychange", look);
+  signal.addEventListener("abort", look);
+  look();
+});
+
+const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
 /** follow reads the events of a run, first in pages from the logs, then as a stream, and comes back at its cursor
- * after the node has restarted. It returns the function that ends it. */
+ * after the node has restarted or the tab was hidden. It returns the function that ends it. */
 export function follow(run: string, to: Follower): () => void {
   const stop = new AbortController();
-  let cursor = "", pause = 500;
-  const read = async () => {
+  let cursor = "", pause = 500, polled = false;
+  const readPages = async () => {
     for (let more = true; more && !stop.signal.aborted;) {
-      to.status("reading");
+      if (!polled) to.status("reading");
       const page = await get<{ events: Event[]; cursor: string; more: boolean }>(`/runs/${run}/events?limit=5000&cursor=${encodeURIComponent(cursor)}`, stop.signal);
       cursor = page.cursor;
       if (page.events.length) to.events(page.events);
       more = page.more;
     }
-    const reply = await fetch(`/api/v1/runs/${run}/events`, { headers: { Authorization: "Bearer " + session, Accept: "text/event-stream", ...(cursor ? { "Last-Event-ID": cursor } : {}) }, signal: stop.signal, credentials: "omit" });
-    if (reply.status === 204) return true;
-    if (!reply.ok || !reply.body) throw new Refused(reply.status, "the stream of events was refused", "");
-    to.status("live");
-    pause = 500;
-    return await readStream(reply.body, (id, kind, data) => {
-      if (kind === "end") return true;
-      to.events([JSON.parse(data)]);
-      if (id) cursor = id;
-      return false;
-    });
+  };
+  // stream reads until the end of the run (true), or until the stream breaks or the tab is hidden.
+  const stream = async () => {
+    const cut = new AbortController(), hide = () => { if (document.hidden) cut.abort(); };
+    document.addEventListener("visibilitychange", hide);
+    try {
+      const reply = await fetch(`/api/v1/runs/${run}/events`, { headers: { Authorization: "Bearer " + session, Accept: "text/event-stream", ...(cursor ? { "Last-Event-ID": cursor } : {}) }, signal: AbortSignal.any([stop.signal, cut.signal]), credentials: "omit" });
+      if (reply.status === 204) return true;
+      if (reply.status === 401) refuseSession();
+      if (!reply.ok || !reply.body) throw new Refused(reply.status, (await reply.json().catch(() => null))?.error ?? "the stream of events was refused", "");
+      to.status("live");
+      pause = 500;
+      return await readStream(reply.body, (id, kind, data) => {
+        if (kind === "end") return true;
+        to.events([JSON.parse(data)]);
+        if (id) cursor = id;
+        return false;
+      });
+    } catch (e) {
+      if (cut.signal.aborted && !stop.signal.aborted) return false;
+      throw e;
+    } finally {
+      document.removeEventListener("visibilitychange", hide);
+    }
+  };
+  // read returns whether the run has ended.
+  const read = async (): Promise<boolean> => {
+    for (polled = false; ; polled = true) {
+      if (document.hidden) { to.status("hidden"); polled = false; await untilShown(stop.signal); }
+      await readPages();
+      const release = await takeSlot();
+      if (release) {
+        try { return await stream(); } finally { release(); }
+      }
+      to.status("polling");
+      pause = 500;
+      if ((await get<{ state: string }>(`/runs/${run}`, stop.signal)).state === "finished") { await readPages(); return true; }
+      await wait(pollPause);
+      stop.signal.throwIfAborted();
+    }
   };
   const loop = async () => {
     while (!stop.signal.aborted) {
+      let why = "the node does not answer";
       try {
         if (await read()) return to.status("ended");
+        if (document.hidden) continue;
       } catch (e) {
         if (stop.signal.aborted) return;
-        if (e instanceof Refused && e.code < 500 && e.code !== 429) return to.status("lost");
+        if (isFinal(e)) return to.status((e as Refused).code === 404 || (e as Refused).code === 410 ? "gone" : "refused", (e as Refused).message);
+        if (e instanceof Refused) why = e.message;
       }
-      to.status("lost");
-      await new Promise((r) => setTimeout(r, pause));
+      to.status("lost", why);
+      await wait(pause);
       pause = Math.min(pause * 2, 5000);
     }
   };

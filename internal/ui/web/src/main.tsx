@@ -1,6 +1,6 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { signIn, signInWithToken, signOut } from "./api";
+import { comeBack, onRefusedSession, signIn, signInWithToken, signOut, whenSignedIn } from "./api";
 import { Cluster } from "./cluster";
 import { Inbox, Runs } from "./lists";
 import { Run, tabs } from "./run";
@@ -49,7 +49,14 @@ function SignIn({ why }: { why: string }) {
 const place = document.getElementById("app")!;
 function start(): void { render(<App />, place); }
 
+// ask shows the sign-in in place of the page. The address stays, and the page goes on there; also if the person signs in in another tab.
+function ask(why: string): void {
+  whenSignedIn(start);
+  render(<SignIn why={why} />, place);
+}
+
 // A link of `troupe ui` that is pasted into an open page signs in anew.
-addEventListener("hashchange", () => { if (location.hash.startsWith("#ticket=")) location.reload(); });
+addEventListener("hashchange", (e) => { if (location.hash.startsWith("#ticket=")) { comeBack(new URL(e.oldURL).hash); location.reload(); } });
+onRefusedSession(ask);
 if (file) start();
-else signIn().then((ok) => (ok ? start() : render(<SignIn why="" />, place)), (e) => { signOut(); render(<SignIn why={explain(e)} />, place); });
+else signIn().then((ok) => (ok ? start() : ask("")), (e) => { signOut(); ask(explain(e)); });

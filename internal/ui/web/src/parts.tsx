@@ -1,7 +1,7 @@
 // Parts that several views share.
 import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
-import { Refused } from "./api";
+import { Refused, isFinal } from "./api";
 import { clean, line } from "./text";
 
 export const go = (hash: string): void => { location.hash = hash; };
@@ -19,6 +19,7 @@ export function useData<T>(read: (() => Promise<T>) | null, every: number, again
         if (!over) set({ data, error: "", behind: false });
       } catch (e) {
         if (!over) set((s) => ({ data: s.data, error: explain(e), behind: true }));
+        if (isFinal(e)) return;
       }
       if (!over && every) timer = window.setTimeout(tick, every);
     };

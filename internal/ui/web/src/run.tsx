@@ -1,6 +1,6 @@
 // One run: its head, and the views of it.
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
-import { follow, get, post, type RunInfo } from "./api";
+import { follow, get, isFinal, post, type RunInfo } from "./api";
 import { RunModel } from "./model";
 import { line, spendOf, spent, took, tokens, usd } from "./text";
 import { Badge, Form, Problem, Text, explain, go, useData, useKeys } from "./parts";
@@ -19,10 +19,11 @@ const titles: Record<string, string> = { tree: "Tree", transcript: "Transcript",
 const isShown = (tab: string): boolean => !file || (tab !== "questions" && tab !== "logs");
 
 /** useRun follows a run; it draws at most once a frame. */
-function useRun(run: string): { model: RunModel; info: RunInfo | null; status: string; error: string } {
+function useRun(run: string): { model: RunModel; info: RunInfo | null; status: string; why: string; error: string } {
   const model = useRef(new RunModel());
   const [info, setInfo] = useState<RunInfo | null>(null);
   const [status, setStatus] = useState("reading");
+  const [why, setWhy] = useState("");
   const [error, setError] = useState("");
   const [, draw] = useReducer((n: number) => n + 1, 0);
   useEffect(() => {
@@ -39,25 +40,25 @@ function useRun(run: string): { model: RunModel; info: RunInfo | null; status: s
         if (i.result) m.snapshot(i.result.agents ?? []);
         soon();
         if (i.state === "finished") return;
-      } catch (e) { if (!over) setError(explain(e)); }
+      } catch (e) { if (!over) setError(explain(e)); if (isFinal(e)) return; }
       timer = window.setTimeout(look, 2000);
     };
     void look();
     if (file) { for (const e of file.events) m.add(e); setStatus("file"); soon(); return; }
-    const stop = follow(run, { events: (list) => { for (const e of list) m.add(e); soon(); }, status: (s) => { if (!over) setStatus(s); if (s === "ended") { clearTimeout(timer); void look(); } } });
+    const stop = follow(run, { events: (list) => { for (const e of list) m.add(e); soon(); }, status: (s, why = "") => { if (!over) { setStatus(s); setWhy(why); } if (s === "ended") { clearTimeout(timer); void look(); } } });
     return () => { over = true; clearTimeout(timer); stop(); };
   }, [run]);
-  return { model: model.current, info, status, error };
+  return { model: model.current, info, status, why, error };
 }
 
-const statusText: Record<string, string> = { reading: "catching up with the logs", live: "live", lost: "behind: the node does not answer, trying again", ended: "ended", file: "a file" };
+const statusText: Record<string, string> = { reading: "catching up with the logs", live: "live", polling: "live, each second: other tabs have the streams", hidden: "paused while the tab is hidden", lost: "behind, trying again", ended: "ended", gone: "the run is gone", refused: "the node refuses the events", file: "a file" };
 
 export function Run({ run, tab, agent: who }: { run: string; tab: string; agent: string }) {
   const agent = who === "super" ? "" : who; // the supervisor has a log, and is no agent
-  const { model, info, status, error } = useRun(run);
+  const { model, info, status, why, error } = useRun(run);
   const [form, setForm] = useState("");
   const open = (t: string, a = agent) => go(`#/run/${run}/${t}${a ? "/" + a : ""}`);
-  const live = !file && info?.state !== "finished";
+  const live = !file && info?.state !== "finished" && status !== "gone";
   const keys: Record<string, () => void> = {};
   tabs.forEach((t, i) => { if (isShown(t)) keys[String(i + 1)] = () => open(t); });
   if (!file) keys.v = () => setForm("compare");
@@ -71,7 +72,7 @@ export function Run({ run, tab, agent: who }: { run: string; tab: string; agent:
         <h1>{line(info?.title || model.started?.goal || run, 120)}</h1>
         {info && <Badge state={info.state === "finished" ? r?.stop_reason ?? "finished" : info.state} />}
         <span class="quiet">{spent(spendOf(r, info?.spend), " tokens")} · {model.agents.size} {model.agents.size === 1 ? "agent" : "agents"}{model.handoffs.length ? ` · ${model.handoffs.length} ${model.handoffs.length === 1 ? "handoff" : "handoffs"}` : ""}</span>
-        <span class={"status " + status} role="status">{statusText[status]}{status === "reading" ? `: ${model.count} events` : ""}</span>
+        <span class={"status " + status} role="status">{statusText[status]}{status === "reading" ? `: ${model.count} events` : why ? ": " + line(why) : ""}</span>
         {!file && <span class="buttons"><button onClick={() => setForm("compare")}>Compare <kbd>v</kbd></button></span>}
         {live && <span class="buttons"><button onClick={() => setForm("steer")}>Steer <kbd>s</kbd></button><button onClick={() => setForm("budget")}>Budget <kbd>b</kbd></button><button class="danger" onClick={() => setForm("cancel")}>Cancel <kbd>x</kbd></button></span>}
       </div>
