@@ -1,6 +1,7 @@
 // The agents of a run: tree, transcript, messages.
+import { Fragment } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { get, type Message, type Transcript as Doc } from "./api";
+import { get, type Fold, type Message, type Transcript as Doc } from "./api";
 import type { Agent, RunModel } from "./model";
 import { line, tokens, usd } from "./text";
 import { Badge, Diff, Problem, Rows, Text, useData, useKeys } from "./parts";
@@ -35,27 +36,55 @@ export function Transcript({ run, agent, model }: { run: string; agent: string; 
   const results = new Map<string, { text: string; error?: boolean }>();
   for (const m of data?.messages ?? []) for (const r of m.results ?? []) results.set(r.call, r);
   const delta = model.delta.get(agent);
-  const shown = (data?.messages ?? []).map((m, i) => ({ m, turn: turns[i] })).filter(({ m }) => !m.results?.length);
+  const shown = (data?.messages ?? []).map((m, i) => ({ m, turn: turns[i], at: i })).filter(({ m }) => m.tombstone || !m.results?.length);
+  const folds = data?.folds ?? [];
   const hidden = (data?.messages ?? []).filter((m) => m.tombstone).length;
   return (
     <div class="pad transcript" tabIndex={0} role="region" aria-label="Transcript">
       <div class="bar"><h2>{line(data?.name ?? agent)} <small>{agent}</small></h2><button onClick={() => setAll(!all)} aria-pressed={all}>{all ? "Fold" : "Unfold"} tool calls <kbd>e</kbd></button></div>
       <Problem text={error} />
       {data?.system && <details><summary>System prompt, {data.system.length} characters</summary><Text text={data.system} /></details>}
-      {!!data?.folds?.length && <p class="quiet">{data.folds.length} compactions: later prompts have a summary in place of the first messages.</p>}
-      {hidden > 0 && <p class="quiet">{hidden} messages are retracted: they stay in the record and are never sent.</p>}
+      {!!(folds.length || hidden) && <p class="quiet">{[folds.length && `${folds.length} ${folds.length === 1 ? "compaction" : "compactions"}`, hidden && `${hidden} retracted ${hidden === 1 ? "message" : "messages"}`].filter(Boolean).join(", ")}: each is marked at its place.</p>}
       {model.handoffs.filter((h) => h.to === agent).map((h) => <p key={h.from + h.call} class="handoff">{line(model.taken(h))}</p>)}
-      {shown.map(({ m, turn }, i) => <Said key={i} m={m} fork={!file && turn ? () => setFork(turn) : undefined} turn={turn} results={results} all={all} given={(call) => model.handoffs.filter((h) => h.from === agent && h.call === call).map((h) => model.given(h)).join("; ")} />)}
+      {shown.map(({ m, turn, at }, i) => <Fragment key={at}>
+        {folds.filter((f) => f.upto <= at && f.upto > (shown[i - 1]?.at ?? -1)).map((f) => <Compaction key={f.upto} fold={f} />)}
+        {m.tombstone ? <Retracted m={m} turn={turn} /> : <Said m={m} fork={!file && turn ? () => setFork(turn) : undefined} turn={turn} results={results} all={all} given={(call) => model.handoffs.filter((h) => h.from === agent && h.call === call).map((h) => model.given(h)).join("; ")} />}
+      </Fragment>)}
+      {folds.filter((f) => f.upto > (shown.at(-1)?.at ?? -1)).map((f) => <Compaction key={f.upto} fold={f} />)}
       {fork > 0 && <ForkForm run={run} agent={agent} turn={fork} close={() => setFork(0)} />}
       {delta && <section class="said assistant" aria-live="off"><h3>assistant, as it arrives</h3><Text text={delta} /></section>}
     </div>
   );
 }
 
+// Compaction stands where a summary replaces the messages above it in later prompts.
+function Compaction({ fold }: { fold: Fold }) {
+  return (
+    <details class="hidden-part compaction">
+      <summary>Compaction in turn {fold.turn}: later prompts have {fold.plain ? "an excerpt" : "a summary"} of {fold.text.length} characters in place of the {fold.upto} messages above</summary>
+      <Text text={fold.text} />
+    </details>
+  );
+}
+
+// Retracted stands where a message was retracted: it stays in the record and is never sent.
+function Retracted({ m, turn }: { m: Message; turn: number }) {
+  const length = (m.text?.length ?? 0) + (m.results ?? []).reduce((n, r) => n + r.text.length, 0), calls = m.calls?.length ?? 0;
+  return (
+    <details class="hidden-part retracted">
+      <summary>Retracted message of the {line(m.role)}{turn ? `, turn ${turn}` : ""}: {length} characters{calls ? `, ${calls} tool ${calls === 1 ? "call" : "calls"}` : ""}, in the record and never sent again</summary>
+      {m.text ? <Text text={m.text} /> : null}
+      {(m.calls ?? []).map((c) => <Text key={c.id} text={c.name + " " + c.args} />)}
+      {(m.results ?? []).map((r) => <Text key={r.call} text={r.text} />)}
+      {!length && !calls && <p class="quiet">Nothing of it was kept.</p>}
+    </details>
+  );
+}
+
 function Said({ m, results, all, given, turn, fork }: { m: Message; turn: number; fork?: () => void; results: Map<string, { text: string; error?: boolean }>; all: boolean; given: (call: string) => string }) {
   return (
     <section class={"said " + (m.role === "assistant" ? "assistant" : "user")}>
-      <h3>{line(m.role)}{m.tombstone ? ", retracted" : ""}{m.usage ? <small> {tokens(m.usage.input_tokens)} in, {tokens(m.usage.output_tokens)} out</small> : null}{fork && <button class="link fork" aria-label={`Fork after turn ${turn}`} onClick={fork}>fork after turn {turn}</button>}</h3>
+      <h3>{line(m.role)}{m.usage ? <small> {tokens(m.usage.input_tokens)} in, {tokens(m.usage.output_tokens)} out</small> : null}{fork && <button class="link fork" aria-label={`Fork after turn ${turn}`} onClick={fork}>fork after turn {turn}</button>}</h3>
       {m.text && <Text text={m.text} />}
       {(m.calls ?? []).map((c) => {
         const r = results.get(c.id), taken = given(c.id);

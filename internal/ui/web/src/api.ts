@@ -10,7 +10,9 @@ export interface Question { run_id: string; agent: string; query: string; questi
 export interface Amount { tokens: number; nano_usd: number; calls: number }
 export interface RunBudget { run_id: string; state: string; budget: { limit: Amount; used: Amount; reserved: Amount; kept: Amount; frozen: boolean; waiting: number }; agents: { id: string; name: string; limit: Amount; used: Amount; reserved: Amount }[] }
 export interface Message { role: string; text?: string; calls?: { id: string; name: string; args: string }[]; results?: { call: string; text: string; error?: boolean }[]; tombstone?: boolean; usage?: { input_tokens?: number; output_tokens?: number } }
-export interface Transcript { agent: string; name: string; system: string; messages: Message[]; folds: unknown[] }
+export interface Transcript { agent: string; name: string; system: string; messages: Message[]; folds: Fold[] }
+/** Fold is a compaction: in later prompts its text is in place of the first `upto` messages. */
+export interface Fold { upto: number; turn: number; deep?: boolean; plain?: boolean; text: string }
 export interface Span { agent: string; agent_name: string; kind: string; name: string; turn?: number; start_ms: number; end_ms: number; error?: boolean; open?: boolean }
 export interface Event { id: string; ts: string; agent: string; node?: string; seq: number; kind: string; turn?: number; data?: Record<string, any> }
 export interface NodeInfo { id: string; name: string; host?: string; state: string; version?: string; live: number; busy: number; resting: number; live_runs?: number; queued_runs?: number; pools?: Record<string, number[]>; started?: string; unproven?: string; logs?: { why: string; remedy: string } }
