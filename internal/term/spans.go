@@ -98,8 +98,8 @@ func (t *Timeline) applyEvent(e client.Event, ms int64) {
 		t.beginSpan(e, "turn", TurnSpan, "turn", ms)
 	case event.KindTurnFinished:
 		t.endSpan(e.Agent, "turn", ms, false)
-		t.endSpan(e.Agent, forThrottle, ms, false)
 		if d, ok := decodeData[event.TurnFinished](e); ok && d.Phase == string(agent.Reserving) {
+			t.endSpan(e.Agent, forThrottle, ms, false)
 			t.beginSpan(e, forBudget, WaitingSpan, forBudget, ms)
 		}
 	case event.KindModelStarted:
@@ -112,15 +112,17 @@ func (t *Timeline) applyEvent(e client.Event, ms int64) {
 		t.endSpan(e.Agent, "model", ms, false)
 	case event.KindModelRetry:
 		t.endSpan(e.Agent, "model", ms, true)
-		t.beginSpan(e, forRetry, WaitingSpan, forRetry, ms)
+		if _, throttled := t.open[e.Agent][forThrottle]; !throttled { // the throttle says when the next attempt is
+			t.beginSpan(e, forRetry, WaitingSpan, forRetry, ms)
+		}
 	case event.KindGatePaused:
 		t.endSpan(e.Agent, "model", ms, false) // no call was made
+		t.endSpan(e.Agent, forRetry, ms, false)
 		t.beginSpan(e, forThrottle, WaitingSpan, forThrottle, ms)
 	case event.KindModelFallback:
 		t.endSpan(e.Agent, forThrottle, ms, false)
 	case event.KindErrorRaised:
 		t.endSpan(e.Agent, "model", ms, true)
-		t.endSpan(e.Agent, forThrottle, ms, false)
 	case event.KindToolStarted, event.KindDelegationRequested:
 		if d, ok := decodeData[event.ToolCall](e); ok && d.Child != "" {
 			t.beginSpan(e, "call "+d.Call, WaitingSpan, string(d.Child), ms)

@@ -150,18 +150,17 @@ func TestATimelineOfALiveRunEndsNow(t *testing.T) {
 	}
 }
 
-// An agent that the throttle lets through to no model waits: until its turn ends and the next one begins, another model takes over, or
-// the patience ends.
+// An agent that the throttle lets through to no model waits: until its next turn begins, or another model takes over.
 func TestWaitsForAThrottleAreShown(t *testing.T) {
 	for name, end := range map[string]string{
-		"its turn comes":     eventAt(5000, "root", event.KindTurnFinished, `{"phase":"reserving"}`),
-		"another model":      eventAt(5000, "root", event.KindModelFallback, `{"from":"m","to":"n"}`),
-		"the patience ended": eventAt(5000, "root", event.KindErrorRaised, `{"class":"rate_limit"}`),
-		"the node crashed":   eventAt(5000, "root", event.KindAgentResumed, `{"phase":"waiting"}`),
+		"its turn comes":   eventAt(5000, "root", event.KindTurnFinished, `{"phase":"reserving"}`),
+		"another model":    eventAt(5000, "root", event.KindModelFallback, `{"from":"m","to":"n"}`),
+		"the node crashed": eventAt(5000, "root", event.KindAgentResumed, `{"phase":"waiting"}`),
 	} {
 		docs := append([]string{}, timelineEvents[:5]...)
 		paused := `{"model":"m","why":"the throttle is closed","refused":1,"left_ms":9000}`
-		docs = append(docs, eventAt(1000, "root", event.KindGatePaused, paused), eventAt(2000, "root", event.KindGatePaused, paused), end,
+		docs = append(docs, eventAt(1000, "root", event.KindErrorRaised, `{}`), eventAt(1000, "root", event.KindGatePaused, paused), eventAt(1000, "root", event.KindTurnFinished, `{"phase":"waiting"}`),
+			eventAt(1000, "root", event.KindModelRetry, `{}`), eventAt(2000, "root", event.KindGatePaused, paused), end,
 			eventAt(5100, "root", event.KindTurnStarted, `{}`), eventAt(5100, "root", event.KindModelStarted, `{"model":"m"}`), eventAt(8000, "root", event.KindModelFinished, `{"model":"m"}`),
 			eventAt(8000, "root", event.KindAgentFinished, `{"name":"coordinator"}`), eventAt(8000, "super", event.KindRunFinished, `{"type":"result"}`))
 		line := buildTimeline(t, docs)
