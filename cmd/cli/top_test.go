@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -308,7 +309,24 @@ func TestTopPrintsTheEndWithoutANode(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	screen := openScreen(t, s.command("top", "last"), 80, 24)
-	if code := screen.leave(); code != 0 || !strings.Contains(screen.String(), "over has ended (completed), and no node is running") || !strings.Contains(screen.String(), "all is done") {
+	if code := screen.leave(); code != 0 || !strings.Contains(screen.String(), "over has ended (completed), and no node is running") || !strings.Contains(screen.String(), "all is done") ||
+		!strings.Contains(screen.String(), "troupe export over --html") {
+		t.Errorf("exit %d\n%s", code, screen)
+	}
+}
+
+// TestTopOfARunThatHasNotEndedWithoutANode: the command says what continues the run, and what shows it.
+func TestTopOfARunThatHasNotEndedWithoutANode(t *testing.T) {
+	t.Parallel()
+	s, node := startWatchedRun(t)
+	watching := openScreen(t, s.command("top", "watched"), 80, 24)
+	watching.until("? hand")
+	if err := errors.Join(node.Process.Kill(), watching.cmd.Process.Kill()); err != nil {
+		t.Fatal(err)
+	}
+	_ = node.Wait() // it was killed
+	screen := openScreen(t, s.command("top", "watched"), 200, 24)
+	if code := screen.leave(); code != exitNoNode || !strings.Contains(screen.String(), "watched has not ended (") || !strings.Contains(screen.String(), "troupe run --resume watched continues it; troupe transcript watched") {
 		t.Errorf("exit %d\n%s", code, screen)
 	}
 }

@@ -60,18 +60,27 @@ The token is that of TROUPE_HTTP_TOKEN, or of the state directory.`,
 				}
 				return cs.printAddress(c.Context(), at)
 			}
-			return cs.Sessions.Visit(session.ToJoin, func(ctx context.Context, s *session.Session) error {
+			return explainNoNode(cs.Sessions.Visit(session.ToJoin, func(ctx context.Context, s *session.Session) error {
 				at, err := nodeAddress(ctx, s)
 				if err != nil {
 					return err
 				}
 				return cs.printAddress(ctx, at)
-			})
+			}))
 		},
 	}
 	c.Flags().StringVar(&named, "url", "",
 		"address of the node, if a proxy has another one (default: that of the node that answers)")
 	return c
+}
+
+// explainNoNode says what of a run can be seen without a node.
+func explainNoNode(err error) error {
+	var f *exit.Failure
+	if !errors.As(err, &f) || f.Code != exit.NoNode || !errors.Is(err, session.ErrNoNode) {
+		return err
+	}
+	return &exit.Failure{Code: exit.NoNode, Err: f.Err, Hint: "start troupe-node; without one `troupe export RUN --html` writes the page of one run to a file"}
 }
 
 // printAddress asks the node at an address for a ticket, and prints the address that opens its page.

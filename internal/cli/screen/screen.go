@@ -90,6 +90,9 @@ func (cs *Commands) show(word string) (err error) {
 	if word != "" && isWithoutNode(err) {
 		return cs.showEnd(word, err)
 	}
+	if err != nil && word == "" && !cs.Sessions.Conn.NamesServer() && isWithoutNode(err) {
+		return &exit.Failure{Code: exit.NoNode, Err: session.ErrNoNode, Hint: "start troupe-node; without one troupe list shows the runs, and troupe top RUN the result of one"}
+	}
 	if err != nil {
 		return err
 	}
@@ -117,10 +120,15 @@ func isWithoutNode(err error) bool {
 func (cs *Commands) showEnd(word string, without error) error {
 	return cs.Sessions.VisitRun(session.ToInspect, word, func(ctx context.Context, s *session.Session, run string) error {
 		info, err := s.Get(ctx, run)
-		if err != nil || info.State != client.RunFinished || info.Result == nil {
+		if err != nil {
 			return errors.Join(without, err)
 		}
+		if info.State != client.RunFinished || info.Result == nil {
+			return &exit.Failure{Code: exit.NoNode, Err: fmt.Errorf("%s has not ended (%s), and no node is running", run, info.State),
+				Hint: s.Command("run --resume "+run) + " continues it; " + s.Command("transcript "+run) + " and " + s.Command("events "+run) + " show what it has done"}
+		}
 		cs.Console.Say(term.CleanLine(fmt.Sprintf("%s has ended (%s), and no node is running: this is its result", run, info.Result.Reason)))
+		cs.Console.Say(term.CleanLine("a page with its tree, timeline and transcripts: " + s.Command("export "+run+" --html") + " > run.html"))
 		return cs.Console.PrintResult(*info.Result, s.Command)
 	})
 }

@@ -150,7 +150,10 @@ func (o *Opener) Open(ctx context.Context, why Purpose, roots ...string) (*Sessi
 // errOwnerAlone: a local node has no owners, so the request would be that of an operator.
 var errOwnerAlone = exit.UsageError("name the server: -s URL, or NATS_URL; `troupe answer --by NAME` records another name with an answer", "--as is for servers that owners share")
 
-var errNoNode = &exit.Failure{Code: exit.NoNode, Err: errors.New("no troupe node is running"), Hint: "start troupe-node; or troupe run, which needs none"}
+// ErrNoNode says that no node is running.
+var ErrNoNode = errors.New("no troupe node is running")
+
+var errNoNode = &exit.Failure{Code: exit.NoNode, Err: ErrNoNode, Hint: "start troupe-node; or troupe run, which needs none"}
 
 // joinOwner connects to the owner of the state directory, if it answers.
 func (o *Opener) joinOwner(ctx context.Context) (*Session, error) {
