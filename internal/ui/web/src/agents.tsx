@@ -1,4 +1,4 @@
-// The agents of a run: tree, transcript, messages.
+// The agents of a run: tree and transcript.
 import { Fragment } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { get, type Fold, type Message, type Transcript as Doc } from "./api";
@@ -117,15 +117,4 @@ function Args({ text }: { text: string }) {
     return <Text text={JSON.stringify(a, null, 1)} />;
   }
   return <Text text={text} />;
-}
-
-export function Messages({ model, run }: { model: RunModel; run: string }) {
-  const list = model.notes.slice(-500);
-  return (
-    <div class="pad" tabIndex={0} role="region" aria-label="View">
-      <p class="quiet">The messages between agents, the newest {list.length}. To watch them on NATS: <code>nats --context troupe sub 'troupe.evt.{run}.{">"}'</code></p>
-      <ol class="messages">{list.map((n, i) => <li key={i}><time>{n.at.slice(11, 23)}</time> <b>{line(n.from)}</b> → <b>{line(n.to) || "a child"}</b> <Badge state={n.kind} /> <span>{line(n.text, 400)}</span> <code>troupe.evt.{run}.{line(n.kind === "delegate" || n.kind === "handoff" ? n.from : n.to)}.{n.kind === "message" ? "message.agent" : n.kind === "delegate" || n.kind === "handoff" ? "delegation.requested" : "delegation.finished"}</code></li>)}</ol>
-      {!list.length && <p class="empty">No agent has sent a message to another one.</p>}
-    </div>
-  );
 }

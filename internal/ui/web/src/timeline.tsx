@@ -10,15 +10,15 @@ import { file } from "./file";
 /** Look is how a kind of span is drawn: its colour, and the direction of its hatch. */
 interface Look { name: string; what: string; color: string; hatch: "" | "up" | "down" | "flat" | "dots" | "tall" }
 
-// Later looks are drawn over earlier ones.
+// Later looks are drawn over earlier ones: a call that asks a person is a wait for that person.
 const looks: Look[] = [
   { name: "turn", what: "rest of a turn", color: "--line", hatch: "" },
   { name: "child", what: "waits for a child", color: "--quiet", hatch: "dots" },
   { name: "budget", what: "waits for budget", color: "--warn", hatch: "flat" },
   { name: "throttle", what: "waits for a throttle", color: "--warn", hatch: "tall" },
   { name: "retry", what: "waits to try again", color: "--bad", hatch: "down" },
-  { name: "person", what: "waits for a person", color: "--warn", hatch: "up" },
   { name: "tool", what: "tool", color: "--good", hatch: "" },
+  { name: "person", what: "waits for a person", color: "--warn", hatch: "up" },
   { name: "model", what: "model", color: "--accent", hatch: "" },
   { name: "veto", what: "failed or vetoed", color: "--bad", hatch: "" },
 ];
@@ -157,6 +157,7 @@ function draw(u: uPlot, d: Drawn): void {
       if (lookOf(s) !== look.name || at < 0 || at >= perPage || s.end_ms < first || s.start_ms > last) continue;
       const x0 = Math.max(left, u.valToPos(s.start_ms / 1000, "x", true)), x1 = Math.min(right, u.valToPos(s.end_ms / 1000, "x", true));
       const y = u.valToPos(at, "y", true), w = Math.max(ratio, x1 - x0), h = rowHeight * ratio - 2 * inset;
+      if (look.hatch) { c.fillStyle = color("--bg"); c.fillRect(x0, y + inset, w, h); } // what is below shows through
       c.fillStyle = s.error ? color("--bad") : fill;
       c.fillRect(x0, y + inset, w, h);
       if (keyOf(s) !== d.picked) continue;
