@@ -45,9 +45,9 @@ function Chart({ notes, chosen, model }: { notes: Note[]; chosen: number; model:
   const now = useRef({ notes, chosen, lanes });
   now.current = { notes, chosen, lanes };
   const { box, plot } = usePlot((el) => new uPlot({
-    width: el.clientWidth, height: notes.length * rowHeight + 40, legend: { show: false }, cursor: { show: false },
+    width: el.clientWidth, height: notes.length * rowHeight + 42, padding: [4, 16, 8, 0], legend: { show: false }, cursor: { show: false },
     scales: { x: { time: false, range: [-0.5, lanes.length - 0.5] }, y: { range: [0, notes.length], dir: -1 as const } },
-    axes: [{ side: 0, stroke: color("--text"), grid: { stroke: color("--line"), width: 2 }, splits: () => lanes.map((_, i) => i), values: () => lanes.map((id) => line(model.agents.get(id)?.name ?? (id || "a child"), Math.max(3, Math.floor(el.clientWidth / lanes.length / 9)))) },
+    axes: [{ side: 0, size: 30, stroke: color("--text"), grid: { stroke: color("--line"), width: 2 }, splits: () => lanes.map((_, i) => i), values: () => lanes.map((id) => line(model.agents.get(id)?.name ?? (id || "a child"), Math.max(3, Math.floor(el.clientWidth / lanes.length / 9)))) },
       { stroke: color("--quiet"), grid: { show: false }, size: 76, splits: () => notes.map((_, i) => i + 0.5), values: () => now.current.notes.map((n) => n.at.slice(14, 23)) }],
     series: [{}, { stroke: "transparent", points: { show: false } }],
     hooks: { draw: [(u) => draw(u, now.current)] },
@@ -79,7 +79,8 @@ function draw(u: uPlot, d: { notes: Note[]; chosen: number; lanes: string[] }): 
     c.textAlign = "center";
     const room = Math.max(4, Math.floor(Math.abs(x1 - x0) / ratio / 7));
     c.fillStyle = color("--quiet");
-    c.fillText(line(n.kind + ": " + n.text, room), (x0 + x1) / 2, y - 3 * ratio, Math.abs(x1 - x0));
+    const text = line(n.kind + ": " + n.text, 1000);
+    c.fillText(text.length > room ? text.slice(0, room - 1) + "…" : text, (x0 + x1) / 2, y - 3 * ratio, Math.abs(x1 - x0));
   });
   c.restore();
 }
