@@ -147,8 +147,10 @@ type RunInfo struct {
 	// Position is the place of a queued run in the queue of its node, from 1; 0: unknown.
 	Position int    `json:"position,omitempty"`
 	Title    string `json:"title"`
-	Model    string `json:"model"`
-	Started  string `json:"started"`
+	// Agent is the name of the agent that the run began with; "": the row of an older release.
+	Agent   string `json:"agent,omitempty"`
+	Model   string `json:"model"`
+	Started string `json:"started"`
 	// Ended is when the run ended; "": it has not, or its row does not say when.
 	Ended  string        `json:"ended,omitempty"`
 	Node   string        `json:"node,omitempty"`

@@ -8,11 +8,10 @@ type Agent struct {
 	Description string `json:"description"`
 	// Default says that it gets the tasks that name no agent.
 	Default bool `json:"default,omitempty"`
-	// Model is the model that it names, else the one in the settings of the node; "": the node chooses one.
-	Model string `json:"model,omitempty"`
-	// OwnModel says that the definition names the model: then max_tokens and the like of a request count, and its model does
-	// not change that of this agent.
-	OwnModel bool `json:"own_model,omitempty"`
+	// Model is the model that it names, whatever the request says. RunModel is that of a run whose request names none; "": the
+	// node has none.
+	Model    string `json:"model,omitempty"`
+	RunModel string `json:"run_model,omitempty"`
 	// Tools are the tools that it may use; null: all that the run has. DisallowedTools are taken from it.
 	Tools           []string `json:"tools"`
 	DisallowedTools []string `json:"disallowed_tools,omitempty"`
@@ -34,8 +33,9 @@ type Agent struct {
 type AgentLimits struct {
 	MaxTurns  int   `json:"max_turns"`
 	TimeoutMS int64 `json:"timeout_ms"`
-	// MaxTokens is the limit of the run. A paid model has one in money too, which depends on the model.
-	MaxTokens int64 `json:"max_tokens"`
+	// MaxTokens and MaxBudgetUSD are the limits of the run with RunModel.
+	MaxTokens    int64   `json:"max_tokens"`
+	MaxBudgetUSD float64 `json:"max_budget_usd,omitempty"`
 	// AgentTokens, AgentUSD and AgentShare are the agent's own part of the limits of the run.
 	AgentTokens int64   `json:"agent_tokens,omitempty"`
 	AgentUSD    float64 `json:"agent_usd,omitempty"`
@@ -43,8 +43,8 @@ type AgentLimits struct {
 }
 
 // listAgents is GET /api/v1/agents: those that a run without a directory may begin with.
-func (s *Server) listAgents(w http.ResponseWriter, _ *http.Request) {
-	list := s.cfg.Agents()
+func (s *Server) listAgents(w http.ResponseWriter, r *http.Request) {
+	list := s.cfg.Agents(r.Context())
 	if list == nil {
 		list = []Agent{}
 	}

@@ -314,22 +314,22 @@ type ChatModels struct {
 	Data   []ChatModel `json:"data"`
 }
 
-func (s *Server) chatModels() ChatModels {
+func (s *Server) chatModels(ctx context.Context) ChatModels {
 	list := ChatModels{Object: "list", Data: []ChatModel{}}
-	for _, a := range s.cfg.Agents() {
+	for _, a := range s.cfg.Agents(ctx) {
 		list.Data = append(list.Data, ChatModel{ID: a.Name, Object: "model", OwnedBy: "troupe", Description: a.Description})
 	}
 	return list
 }
 
 // listModels is GET /v1/models: the agents that a run without a directory may begin with.
-func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, s.chatModels())
+func (s *Server) listModels(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, http.StatusOK, s.chatModels(r.Context()))
 }
 
 // getModel is GET /v1/models/{model}.
 func (s *Server) getModel(w http.ResponseWriter, r *http.Request) {
-	for _, m := range s.chatModels().Data {
+	for _, m := range s.chatModels(r.Context()).Data {
 		if m.ID == r.PathValue("model") {
 			writeJSON(w, http.StatusOK, m)
 			return

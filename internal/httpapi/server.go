@@ -36,7 +36,7 @@ type Config struct {
 	// OpenProbes lets anyone ask /healthz and /readyz.
 	OpenProbes bool
 	// Agents lists the agents that a run without a directory may begin with. Default: none.
-	Agents func() []Agent
+	Agents func(context.Context) []Agent
 	// Ready returns why the node cannot take work now; nil: it can.
 	Ready func() error
 	// Metrics serves /metrics. Default: there are none.
@@ -116,7 +116,7 @@ func Serve(l net.Listener, cfg Config) (*Server, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Agents == nil {
-		cfg.Agents = func() []Agent { return nil }
+		cfg.Agents = func(context.Context) []Agent { return nil }
 	}
 	if cfg.Ready == nil {
 		cfg.Ready = func() error { return nil }

@@ -2,27 +2,33 @@ package node
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"slices"
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/assistant"
+	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/httpapi"
 	"github.com/troupe-run/troupe/internal/investigator"
+	"github.com/troupe-run/troupe/internal/provider"
 )
 
 // listAgents lists the agents that a run without a directory may begin with: those of the program and of
 // the user, and the built-in ones.
-func (n *Node) listAgents() []httpapi.Agent {
+func (n *Node) listAgents(ctx context.Context) []httpapi.Agent {
 	defs, _, err := agentfile.Load(agentfile.UserDirs()...)
 	if err != nil {
 		n.cfg.Logger.Debug("some agent files of the user are broken", "error", err)
 	}
 	var list []httpapi.Agent
+	model, tokens, usd := n.runDefaults(ctx)
 	add := func(a httpapi.Agent) {
 		if !slices.ContainsFunc(list, func(known httpapi.Agent) bool { return known.Name == a.Name }) {
-			list = append(list, n.withRunDefaults(a))
+			a.RunModel, a.Limits.MaxTokens, a.Limits.MaxBudgetUSD = model, tokens, usd
+			a.Limits.MaxTurns, a.Limits.TimeoutMS = cmp.Or(a.Limits.MaxTurns, spec.TurnsRoot), cmp.Or(a.Limits.TimeoutMS, spec.SoftDefaultMS)
+			list = append(list, a)
 		}
 	}
 	for _, d := range n.cfg.Contributions.Agents {
@@ -38,18 +44,23 @@ func (n *Node) listAgents() []httpapi.Agent {
 	return list
 }
 
-// withRunDefaults adds what holds for a run whose request and whose agent say nothing.
-func (n *Node) withRunDefaults(a httpapi.Agent) httpapi.Agent {
-	a.Model = cmp.Or(a.Model, n.cfg.Model)
-	a.Limits.MaxTurns = cmp.Or(a.Limits.MaxTurns, spec.TurnsRoot)
-	a.Limits.MaxTokens = cmp.Or(a.Limits.MaxTokens, int64(ModelTokens))
-	a.Limits.TimeoutMS = cmp.Or(a.Limits.TimeoutMS, spec.SoftDefaultMS)
-	return a
+// runDefaults are what holds for a run whose request and whose agent say nothing.
+func (n *Node) runDefaults(ctx context.Context) (model string, tokens int64, usd float64) {
+	choice, err := n.routes.ChooseModel(ctx, "")
+	switch {
+	case err != nil: // a run says why
+		return "", ModelTokens, 0
+	case choice.Provider == provider.Builtin:
+		return choice.Name(), ScoutTokens, 0
+	case choice.Paid:
+		return choice.Name(), ModelTokens, config.DefaultUSD
+	}
+	return choice.Name(), ModelTokens, 0
 }
 
 // describeDefinition describes the agent of a definition.
 func describeDefinition(d agentfile.Definition) httpapi.Agent {
-	a := httpapi.Agent{Name: d.Name, Description: d.Description, Model: d.Model, OwnModel: d.Model != "", Tools: toolRefNames(d.Tools), DisallowedTools: toolRefNames(d.DisallowedTools), Delegates: d.Delegates,
+	a := httpapi.Agent{Name: d.Name, Description: d.Description, Model: d.Model, Tools: toolRefNames(d.Tools), DisallowedTools: toolRefNames(d.DisallowedTools), Delegates: d.Delegates,
 		PermissionMode: string(d.PermissionMode), Effort: d.Effort, Temperature: d.Temperature, Constraints: d.Constraints, Criteria: d.Criteria, FailIf: d.FailIf,
 		Limits: httpapi.AgentLimits{MaxTurns: d.MaxTurns, TimeoutMS: d.Timeout.Milliseconds(), AgentTokens: d.Budget.Tokens, AgentUSD: d.Budget.USD, AgentShare: d.Budget.Share}}
 	if s := d.LoopOptions.Require.Schema; s != "" {

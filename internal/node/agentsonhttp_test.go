@@ -29,15 +29,21 @@ func TestAgentsAreDescribedForAForm(t *testing.T) {
 		return list[i]
 	}
 	p, l := find("painter"), httpapi.AgentLimits{MaxTurns: 7, TimeoutMS: 120_000, MaxTokens: ModelTokens, AgentTokens: 12000, AgentShare: 0.5}
-	if p.Model != model || !p.OwnModel || !slices.Equal(p.Tools, []string{"read_file", "write_file(src/**)"}) || !slices.Equal(p.DisallowedTools, []string{"shell"}) || p.Delegates == nil || p.Effort != "low" ||
+	if p.Model != model || p.RunModel != model || !slices.Equal(p.Tools, []string{"read_file", "write_file(src/**)"}) || !slices.Equal(p.DisallowedTools, []string{"shell"}) || p.Delegates == nil || p.Effort != "low" ||
 		p.Limits != l || p.OutputSchema["type"] != "object" || len(p.Criteria) != 1 || p.Default {
 		t.Errorf("%+v", p)
 	}
 	a, l := find("assistant"), httpapi.AgentLimits{MaxTurns: spec.TurnsRoot, TimeoutMS: spec.SoftDefaultMS, MaxTokens: ModelTokens}
-	if !a.Default || a.Model != model || a.OwnModel || a.Tools != nil || a.Limits != l {
+	if !a.Default || a.Model != "" || a.RunModel != model || a.Tools != nil || a.Limits != l {
 		t.Errorf("%+v", a)
 	}
 	if c := find("coordinator"); c.Limits.MaxTurns != 12 || !slices.Contains(c.Tools, "delegate") {
 		t.Errorf("%+v", c)
+	}
+
+	_, w = startWeb(t, func(c *Config) { c.Env = func(string) string { return "" } })
+	list = nil
+	if w.get("/api/v1/agents", http.StatusOK, &list); find("assistant").RunModel == "builtin/scout" && find("assistant").Limits.MaxTokens != ScoutTokens {
+		t.Errorf("%+v", find("assistant"))
 	}
 }

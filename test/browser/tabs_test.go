@@ -67,9 +67,9 @@ func TestManyTabsFollowOneRun(t *testing.T) {
 	if held != 3 {
 		t.Errorf("%d tabs have streams, not 3", held)
 	}
-	s.cli("steer", run, "are you there?")
+	s.cli("budget", run, "set", "--max-tokens", "345678")
 	for i, tab := range tabs {
-		tab.do(fmt.Sprint("tab ", i+1, " reads a new event"), tab.sees("message.user"))
+		tab.do(fmt.Sprint("tab ", i+1, " reads a new event"), tab.sees("345678"))
 	}
 	streaming := 0
 	for i, tab := range tabs {

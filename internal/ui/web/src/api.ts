@@ -5,7 +5,7 @@ export interface Result { run_id: string; stop_reason: string; partial: boolean;
   budget: Budget; agents: AgentResult[]; cancel?: { text: string; why?: string } }
 export interface Budget { limit: number; used: number; reserved: number; limit_usd?: number; reserved_usd?: number; charged_unknown: number; overrun: number; frozen?: boolean }
 export interface Spend { cost_usd: number; cost_known: boolean; cost_estimated?: boolean; budget: Budget }
-export interface RunInfo { run_id: string; state: string; title: string; model: string; started: string; node?: string; position?: number; result?: Result; spend?: Spend; description?: { workspace?: string; fork?: string } }
+export interface RunInfo { run_id: string; state: string; title: string; agent?: string; model: string; started: string; node?: string; position?: number; result?: Result; spend?: Spend; description?: { workspace?: string; fork?: string } }
 export interface Question { run_id: string; agent: string; query: string; question: string; reason: string; call?: string; digest?: string; rule?: string; asked_ms?: number; due_ms?: number; approvals?: number; approved_by?: string }
 export interface Amount { tokens: number; nano_usd: number; calls: number }
 export interface RunBudget { run_id: string; state: string; budget: { limit: Amount; used: Amount; reserved: Amount; kept: Amount; frozen: boolean; waiting: number }; agents: { id: string; name: string; limit: Amount; used: Amount; reserved: Amount }[] }
@@ -16,6 +16,10 @@ export interface Fold { upto: number; turn: number; deep?: boolean; plain?: bool
 export interface Span { agent: string; agent_name: string; kind: string; name: string; turn?: number; start_ms: number; end_ms: number; error?: boolean; open?: boolean }
 export interface Event { id: string; ts: string; agent: string; node?: string; seq: number; kind: string; turn?: number; data?: Record<string, any> }
 export interface NodeInfo { id: string; name: string; host?: string; state: string; version?: string; live: number; busy: number; resting: number; live_runs?: number; queued_runs?: number; pools?: Record<string, number[]>; started?: string; unproven?: string; logs?: { why: string; remedy: string } }
+
+/** AgentInfo is an agent that a run may begin with, as its definition describes it. */
+export interface AgentInfo { name: string; description: string; default?: boolean; model?: string; run_model?: string; tools: string[] | null; disallowed_tools?: string[]; delegates: string[] | null; permission_mode?: string; effort?: string; temperature?: number;
+  limits: { max_turns: number; timeout_ms: number; max_tokens: number; max_budget_usd?: number; agent_tokens?: number; agent_usd?: number; agent_share?: number }; constraints?: string[]; criteria?: string[]; fail_if?: string[]; output_schema?: Record<string, any> }
 
 export interface RecordedFact { id?: string; cause?: number; kind: string; bytes: number; text?: string; problem?: string }
 export interface RecordedEntry { place: number; ts: string; from: string; epoch?: string; bytes: number; facts: RecordedFact[]; problem?: string; data?: string }
@@ -106,6 +110,10 @@ function keep(s: string): void {
 }
 
 async function send(method: string, path: string, body: unknown, token: string, signal?: AbortSignal): Promise<any> {
+  return (await sendFor(method, path, body, token, signal)).doc;
+}
+
+async function sendFor(method: string, path: string, body: unknown, token: string, signal?: AbortSignal): Promise<{ doc: any; headers: Headers }> {
   const headers: Record<string, string> = {};
   if (token) headers.Authorization = "Bearer " + token;
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -115,7 +123,7 @@ async function send(method: string, path: string, body: unknown, token: string, 
   try { doc = text ? JSON.parse(text) : null; } catch { doc = null; }
   if (reply.status === 401 && token && token === session) refuseSession();
   if (!reply.ok) throw new Refused(reply.status, doc?.error ?? `the node answered ${reply.status}`, doc?.hint ?? "");
-  return doc;
+  return { doc, headers: reply.headers };
 }
 
 // A run that is not far enough yet (409), a slow request (408) and a limit (429) may be otherwise the next time.
@@ -125,6 +133,11 @@ const passing = [408, 409, 429];
 export const isFinal = (e: unknown): boolean => e instanceof Refused && e.code >= 400 && e.code < 500 && !passing.includes(e.code);
 
 export const get = <T>(path: string, signal?: AbortSignal): Promise<T> => send("GET", "/api/v1" + path, undefined, session, signal);
+/** getPage says too whether the node has more. */
+export const getPage = async <T>(path: string): Promise<{ doc: T; more: boolean }> => {
+  const { doc, headers } = await sendFor("GET", "/api/v1" + path, undefined, session);
+  return { doc, more: /rel="next"/.test(headers.get("Link") ?? "") };
+};
 export const post = <T>(path: string, body: unknown): Promise<T> => send("POST", "/api/v1" + path, body, session);
 
 /** Status is how far a reader of events is: "gone" without the run, "refused" for another reason. Both are final. */

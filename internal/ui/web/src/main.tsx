@@ -2,14 +2,15 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { comeBack, onRefusedSession, signIn, signInWithToken, signOut, whenSignedIn } from "./api";
 import { Cluster } from "./cluster";
-import { Inbox, Runs } from "./lists";
+import { Runs } from "./runs";
+import { Inbox } from "./inbox";
 import { Run, tabs } from "./run";
 import { Compare } from "./compare";
 import { explain, go, Problem, useKeys } from "./parts";
 import { file } from "./file";
 
-const help: [string, string][] = [["?", "this help"], ["g r", "runs"], ["g i", "inbox"], ["g c", "nodes"], ["j k ↑ ↓", "move in a list"], ["Enter", "open"], ["/", "search"], ["n", "start a run (in runs)"],
-  ["1 … 9", "views of a run"], ["f", "fork after the last turn (in a transcript)"], ["v", "compare with another run"], ["s", "steer"], ["b", "budget"], ["x", "cancel"], ["e", "unfold tool calls"], ["a A d w", "approve once, for this run, deny, answer"], ["[ ]", "page of log entries before, after"], ["+ - 0 ← →", "zoom and move the timeline"], ["Esc", "close a dialog"]];
+const help: [string, string][] = [["?", "this help"], ["g r", "runs"], ["g i", "inbox"], ["g c", "nodes"], ["j k ↑ ↓", "move in a list"], ["Enter", "open"], ["/", "search"], ["n", "start a run (in runs)"], ["m c", "show older runs, clear the filters (in runs)"],
+  ["1 … 9", "views of a run"], ["f", "fork after the last turn (in a transcript)"], ["v", "compare with another run"], ["s", "steer"], ["b", "budget"], ["x", "cancel"], ["e", "unfold tool calls"], ["a A d w", "approve once, for this run, deny, answer"], ["N", "give the name with which you answer"], ["[ ]", "page of log entries before, after"], ["+ - 0 ← →", "zoom and move the timeline"], ["Esc", "close a dialog"]];
 
 function App() {
   const [hash, setHash] = useState(location.hash);
@@ -20,7 +21,8 @@ function App() {
   const map: Record<string, () => void> = { "?": () => setKeys(!keys), Escape: () => setKeys(false), g: () => { setWent(true); setTimeout(() => setWent(false), 1200); } };
   if (went) Object.assign(map, { r: jump("#/runs"), i: jump("#/inbox"), c: jump("#/nodes") });
   useKeys(map);
-  const [, view, run = "", tab = "", agent = ""] = hash.split("/");
+  const [path] = hash.split("?"); // what follows are the filters of the runs
+  const [, view, run = "", tab = "", agent = ""] = path.split("/");
   const id = file ? file.info.run_id : run;
   return (
     <>

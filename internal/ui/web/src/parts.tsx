@@ -1,6 +1,6 @@
 // Parts that several views share.
 import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
-import type { ComponentChildren } from "preact";
+import { Fragment, type ComponentChildren } from "preact";
 import { Refused, isFinal } from "./api";
 import { clean, line } from "./text";
 
@@ -91,10 +91,18 @@ export function Rows<T>({ rows, id, label, open, row, selected, select, height =
   );
 }
 
-export interface Field { name: string; label: string; type?: string; value?: string; options?: string[]; required?: boolean }
+/** Field is one of a form: `empty` and `none` say what holds if nothing is given or chosen; `below` stands below it. */
+export interface Field { name: string; label: string; type?: string; value?: string; options?: string[]; required?: boolean; empty?: string; none?: string; min?: number; checks?: string[]; below?: ComponentChildren }
 
-/** Form asks for something in a dialog, and shows why it was refused. */
-export function Form({ title, fields, confirm, danger, note, submit, close }: { title: string; fields: Field[]; confirm: string; danger?: boolean; note?: ComponentChildren; submit: (v: Record<string, string>) => Promise<void>; close: () => void }) {
+// valuesOf are the values of a form by their names; several of one name have lines of their own.
+function valuesOf(form: HTMLFormElement): Record<string, string> {
+  const v: Record<string, string> = {};
+  new FormData(form).forEach((x, k) => { v[k] = k in v ? v[k] + "\n" + x : String(x); });
+  return v;
+}
+
+/** Form asks for something in a dialog, and shows why it was refused. `changed` hears of choices. */
+export function Form({ title, fields, confirm, danger, note, submit, close, changed }: { changed?: (v: Record<string, string>) => void; title: string; fields: Field[]; confirm: string; danger?: boolean; note?: ComponentChildren; submit: (v: Record<string, string>) => Promise<void>; close: () => void }) {
   const box = useRef<HTMLDialogElement>(null);
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
@@ -103,9 +111,7 @@ export function Form({ title, fields, confirm, danger, note, submit, close }: { 
     e.preventDefault();
     setBusy(true);
     try {
-      const v: Record<string, string> = {};
-      new FormData(e.target as HTMLFormElement).forEach((x, k) => { v[k] = String(x); });
-      await submit(v);
+      await submit(valuesOf(e.target as HTMLFormElement));
       close();
     } catch (problem) {
       setError(explain(problem));
@@ -114,16 +120,19 @@ export function Form({ title, fields, confirm, danger, note, submit, close }: { 
   };
   return (
     <dialog ref={box} onClose={close} aria-labelledby="form-title" onKeyDown={(e) => e.stopPropagation()}>
-      <form onSubmit={send}>
+      <form onSubmit={send} onChange={(e) => changed?.(valuesOf(e.currentTarget))}>
         <h2 id="form-title">{title}</h2>
         {note}
-        {fields.map((f) => (
-          <label key={f.name}>{f.label}
+        {fields.map((f) => f.checks ? (
+          <fieldset key={f.name}><legend>{f.label}</legend>{f.checks.map((c) => <label key={c} class="inline"><input type="checkbox" name={f.name} value={c} defaultChecked />{line(c, 80)}</label>)}</fieldset>
+        ) : (<Fragment key={f.name}>
+          <label>{f.label}
             {f.type === "area" ? <textarea name={f.name} rows={4} required={f.required}>{f.value}</textarea>
-              : f.options ? <select name={f.name}>{f.options.map((o) => <option key={o} value={o}>{line(o) || "default"}</option>)}</select>
-              : <input name={f.name} type={f.type ?? "text"} value={f.value} required={f.required} step="any" autocomplete="off" />}
+              : f.options ? <select name={f.name}>{f.options.map((o) => <option key={o} value={o}>{line(o) || (f.none ? `default: ${f.none}` : "default")}</option>)}</select>
+              : <input name={f.name} type={f.type ?? "text"} value={f.value} placeholder={f.empty ? `default: ${f.empty}` : undefined} min={f.min} required={f.required} step="any" autocomplete="off" />}
           </label>
-        ))}
+          {f.below}
+        </Fragment>))}
         <Problem text={error} />
         <div class="buttons"><button type="submit" class={danger ? "danger" : "primary"} disabled={busy}>{confirm}</button><button type="button" onClick={() => box.current?.close()}>Close</button></div>
       </form>

@@ -4,7 +4,7 @@ import { follow, get, isFinal, post, type RunInfo } from "./api";
 import { RunModel } from "./model";
 import { line, spendOf, spent, took, tokens, usd } from "./text";
 import { Badge, Form, Problem, Text, explain, go, useData, useKeys } from "./parts";
-import { Inbox } from "./lists";
+import { Inbox } from "./inbox";
 import { Transcript, Tree } from "./agents";
 import { Messages } from "./messages";
 import { Timeline } from "./timeline";

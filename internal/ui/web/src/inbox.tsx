@@ -1,0 +1,150 @@
+// The questions that wait for a person, of all runs or of one, and who answered them first.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { get, post, type Event, type Question, type Transcript } from "./api";
+import { age, line } from "./text";
+import { Badge, Diff, Form, Problem, useData, useKeys, type Field } from "./parts";
+
+// The name of the person is asked once in a tab; the last one of this browser is proposed.
+const nameKey = "troupe.name";
+const myName = (): string => sessionStorage.getItem(nameKey) ?? "";
+function keepName(name: string): string {
+  sessionStorage.setItem(nameKey, name);
+  localStorage.setItem(nameKey, name);
+  return name;
+}
+const nameField = (): Field => ({ name: "by", label: "Your name, which the record keeps", value: myName() || (localStorage.getItem(nameKey) ?? ""), required: true });
+const nameIfUnknown = (): Field[] => (myName() ? [] : [nameField()]);
+
+type More = Record<string, string | undefined>;
+
+export function Inbox({ run }: { run?: string }) {
+  const { data, error, reload } = useData(() => get<Question[]>(run ? `/runs/${run}/questions` : "/questions"), 2000, run);
+  const [at, setAt] = useState(0);
+  const [deny, setDeny] = useState<Question | null>(null);
+  const [reply, setReply] = useState<Question | null>(null);
+  const [sign, setSign] = useState<{ q: Question; decision: string; more?: More } | null>(null);
+  const [naming, setNaming] = useState(false);
+  const [said, setSaid] = useState("");
+  const closed = useClosed(data);
+  const list = data ?? [];
+  const q = list[Math.min(at, list.length - 1)];
+  const send = async (q: Question, decision: string, more: More = {}) => {
+    const by = more.by ? keepName(more.by) : myName();
+    try {
+      await post(`/runs/${q.run_id}/answer`, { query: q.query, agent: q.agent, digest: q.digest, decision, ...more, by });
+    } finally {
+      reload();
+    }
+    const next = decision === "approve" && needsTwo(q) && !q.approved_by ? "another person must approve it, too" : "the first answer counts";
+    setSaid(`${decision}: recorded for ${q.agent} of ${q.run_id.slice(0, 10)}, by ${by}; ${next}`);
+  };
+  const quick = (q: Question | undefined, decision: string, more?: More) => {
+    if (q && (!myName() || decision === "approve" && needsTwo(q))) setSign({ q, decision, more });
+    else if (q) send(q, decision, more).catch((e: Error) => setSaid(e.message));
+  };
+  useKeys({ j: () => setAt(Math.min(at + 1, list.length - 1)), k: () => setAt(Math.max(0, at - 1)), a: () => isCall(q) && quick(q, "approve"), A: () => isCall(q) && quick(q, "approve", { always: "run" }),
+    d: () => q && setDeny(q), w: () => q && !isCall(q) && setReply(q), N: () => setNaming(true) });
+  return (
+    <main>
+      <div class="bar">{!run && <h1>Inbox</h1>}<span class="quiet">{myName() ? `You answer as ${line(myName(), 80)}.` : "Your name is asked with your first answer."}</span><button onClick={() => setNaming(true)}>{myName() ? "Another name" : "Give your name"} <kbd>N</kbd></button></div>
+      <Problem text={error} /><p role="status" class="quiet">{line(said, 500)}</p>
+      {data && !list.length && <p class="empty">No open questions.</p>}
+      <ol class="cards">
+        {list.map((x, i) => (
+          <li key={keyOf(x)} class={i === at ? "card current" : "card"} onFocusIn={() => setAt(i)}>
+            <p class="quiet"><Origin q={x} /> {x.asked_ms ? "asked " + age(x.asked_ms) + " ago" : ""}{x.due_ms ? " · expires " + new Date(x.due_ms).toLocaleTimeString() : ""}</p>
+            {needsTwo(x) && <p><strong>{x.approved_by ? `1 of ${x.approvals} approved, by ${line(x.approved_by)}` : `0 of ${x.approvals} approved`}</strong></p>}
+            <Diff text={x.question} />
+            {x.rule && <p class="quiet">For this run allows: <code>{line(x.rule)}</code></p>}
+            <div class="buttons">
+              {isCall(x) ? <>
+                <button class="primary" onClick={() => quick(x, "approve")}>Once <kbd>a</kbd></button>
+                {x.rule && <button onClick={() => quick(x, "approve", { always: "run" })}>For this run <kbd>A</kbd></button>}
+              </> : <button class="primary" onClick={() => setReply(x)}>Answer <kbd>w</kbd></button>}
+              <button class="danger" onClick={() => setDeny(x)}>Deny <kbd>d</kbd></button>
+            </div>
+          </li>
+        ))}
+      </ol>
+      {!!closed.length && <section aria-label="No longer open"><h2>No longer open</h2><ol class="cards">{closed.map((c) => <Answered key={keyOf(c.q)} c={c} />)}</ol></section>}
+      {sign && <Form title={sign.decision === "approve" ? "Approve" : "Answer"} confirm={sign.decision === "approve" ? "Approve" : "Answer"} note={needsTwo(sign.q) ? <p class="quiet">{`${sign.q.approvals} different people must approve this call.`}</p> : undefined} close={() => setSign(null)} fields={[nameField()]} submit={(v) => send(sign.q, sign.decision, { ...sign.more, by: v.by })} />}
+      {naming && <Form title="Your name" confirm="Keep" close={() => setNaming(false)} fields={[nameField()]} submit={async (v) => { keepName(v.by); }} />}
+      {deny && <Form title="Deny" danger confirm="Deny" close={() => setDeny(null)} fields={[{ name: "text", label: "Reason, which the agent reads", type: "area" }, ...nameIfUnknown()]} submit={(v) => send(deny, "deny", v)} />}
+      {reply && <Form title="Answer" confirm="Send" note={<Diff text={reply.question} />} close={() => setReply(null)} fields={[{ name: "text", label: "Answer", type: "area", required: true }, ...nameIfUnknown()]} submit={(v) => send(reply, "text", v)} />}
+    </main>
+  );
+}
+
+const Origin = ({ q }: { q: Question }) => <><a href={"#/run/" + q.run_id}>{q.run_id.slice(0, 10)}</a> · {line(q.agent)} · <Badge state={q.reason} /></>;
+
+// Closed is a question that this tab has shown and that is no longer open, with its answers in their order; null: not known yet.
+interface Closed { q: Question; answers: Reply[] | null; tries: number }
+interface Reply { decision: string; by: string; at: string; text: string; missing: number }
+
+const closedMax = 20;
+const triesMax = 10;
+const askedSlack = 2000; // the log of the run may have the question a little after that of the agent
+
+/** useClosed returns the questions that were open in this tab and are not now, the newest first, with who answered them. */
+function useClosed(open: Question[] | null): Closed[] {
+  const [list, setList] = useState<Closed[]>([]);
+  const before = useRef<Question[]>([]);
+  useEffect(() => {
+    if (!open) return;
+    let over = false;
+    const now = new Set(open.map(keyOf));
+    const gone = before.current.filter((q) => !now.has(keyOf(q)));
+    before.current = open;
+    const all = [...gone.map((q) => ({ q, answers: null, tries: 0 })), ...list.filter((c) => !now.has(keyOf(c.q)))].slice(0, closedMax);
+    if (gone.length || all.length !== list.length) setList(all);
+    void Promise.all(all.map(async (c) => (c.answers || c.tries >= triesMax ? c : { ...c, tries: c.tries + 1, answers: await readAnswers(c.q).catch(() => null) }))).then((read) => {
+      if (!over && read.some((c, i) => c !== all[i])) setList(read);
+    });
+    return () => { over = true; };
+  }, [open]);
+  return list;
+}
+
+// readAnswers reads the answers to a question from the events of its agent; null: they have none yet.
+async function readAnswers(q: Question): Promise<Reply[] | null> {
+  const found: Reply[] = [];
+  for (let cursor = "", more = true; more;) {
+    const page = await get<{ events: Event[]; cursor: string; more: boolean }>(`/runs/${q.run_id}/events?kind=query.answered&agent=${encodeURIComponent(q.agent)}&limit=10000&cursor=${encodeURIComponent(cursor)}`);
+    for (const { agent, ts, data: d } of page.events) {
+      if (agent !== q.agent || d?.query !== q.query || q.digest && d.digest !== q.digest || q.asked_ms && Date.parse(ts) < q.asked_ms - askedSlack) continue;
+      found.push({ decision: d.decision, by: d.by ?? "", at: ts, text: d.why ?? "", missing: d.missing_approvals ?? 0 });
+    }
+    cursor = page.cursor;
+    more = page.more;
+  }
+  const last = found.at(-1);
+  if (!last || last.missing) return null;
+  if (last.decision === "text" && !last.text) last.text = await readResult(q);
+  return found;
+}
+
+// readResult is the answer to a question of an agent as its transcript has it.
+async function readResult(q: Question): Promise<string> {
+  if (!q.call) return "";
+  const t = await get<Transcript>(`/runs/${q.run_id}/transcript?agent=${encodeURIComponent(q.agent)}`);
+  return t.messages.flatMap((m) => m.results ?? []).find((r) => r.call === q.call)?.text ?? "";
+}
+
+function Answered({ c }: { c: Closed }) {
+  return (
+    <li class="card closed">
+      <p class="quiet"><Origin q={c.q} /></p>
+      {c.answers?.map((a, i) => <p key={a.at}><strong>{a.missing ? `Approved by ${line(a.by)}` : `${i ? "" : "First answer: "}${line(words[a.decision] ?? a.decision)}, by ${line(a.by) || "somebody"}`}</strong> at <time>{new Date(a.at).toLocaleTimeString()}</time>{a.text && <>: {line(a.text, 300)}</>}</p>)}
+      {!c.answers && <p class="quiet">{c.tries < triesMax ? "Its answer is being read." : "It was closed without an answer."}</p>}
+      <details><summary>The question</summary><Diff text={c.q.question} /></details>
+    </li>
+  );
+}
+
+const words: Record<string, string> = { approve: "approved", deny: "denied", skip: "skipped", text: "a text" };
+
+const keyOf = (q: Question): string => `${q.run_id} ${q.agent} ${q.query} ${q.digest ?? ""} ${q.approvals ? "" : q.asked_ms ?? ""}`;
+
+const needsTwo = (q: Question): boolean => (q.approvals ?? 0) > 1;
+
+const isCall = (q: Question | undefined): boolean => !!q && (!!q.digest || !!q.call && q.reason !== "needs_human");

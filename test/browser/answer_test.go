@@ -1,0 +1,62 @@
+//go:build browser
+
+package browser
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// Two people answer one question at once, each in a tab with a name: the first answer counts, and both tabs show whose it
+// was, what and when. So does an answer with a text.
+func TestTwoTabsShowWhoAnsweredFirst(t *testing.T) {
+	s := newStage(t)
+	model := s.script(`
+agents:
+  assistant:
+    - calls: [{name: write_file, args: {path: out.txt, content: "one\n"}}]
+    - calls: [{name: ask_human, args: {question: "Which colour?"}}]
+    - text: "done"
+`)
+	s.signIn()
+	other := s.newTab("second")
+	run := s.start(model, "paint")
+	for name, tab := range map[string]*stage{"Ann": s, "Bob": other} {
+		tab.do(name+" gives a name by the keyboard", chromedp.Navigate("http://"+s.address+"/#/inbox"), tab.sees("out.txt"), chromedp.KeyEvent("N"), chromedp.WaitVisible("dialog input[name=by]"),
+			chromedp.Evaluate(`document.querySelector("dialog input[name=by]").value = ""`, nil), chromedp.SendKeys("dialog input[name=by]", name+kb.Enter), chromedp.WaitNotPresent("dialog"), tab.sees("You answer as "+name+"."))
+	}
+	other.do("Bob's reason", chromedp.KeyEvent("d"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "not there"), chromedp.KeyEvent(kb.Tab))
+	var both sync.WaitGroup
+	for tab, key := range map[*stage]string{s: "a", other: kb.Enter} {
+		both.Go(func() { tab.do("answer at once", chromedp.KeyEvent(key)) })
+	}
+	both.Wait()
+	first := make([]string, 2)
+	form := regexp.MustCompile(`^First answer: (approved, by Ann at [\d:]+( [AP]M)?|denied, by Bob at [\d:]+( [AP]M)?: not there)$`)
+	for i, tab := range []*stage{s, other} {
+		tab.do("who was first", chromedp.Poll(`document.querySelector(".card.closed strong")`, nil), chromedp.Text(".card.closed p:nth-child(2)", &first[i]))
+		if !form.MatchString(first[i]) {
+			t.Errorf("the card of tab %d says %q", i+1, first[i])
+		}
+	}
+	if first[0] != first[1] {
+		t.Errorf("the tabs disagree: %q and %q", first[0], first[1])
+	}
+	loser := other
+	if strings.Contains(first[0], "by Bob") {
+		loser = s
+	}
+	loser.do("the second answer is refused", loser.sees("answered already"))
+	s.checkView("answered")
+	other.do("the form is closed", chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent("dialog"))
+	s.do("Ann answers with a text", s.sees("Which colour?"), chromedp.KeyEvent("w"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "green"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter), chromedp.WaitNotPresent("dialog"))
+	for _, tab := range []*stage{s, other} {
+		tab.do("the text of the answer", tab.sees("First answer: a text, by Ann"), tab.sees("green"))
+	}
+	s.cli("result", "--wait", run)
+}

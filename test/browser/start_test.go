@@ -1,0 +1,132 @@
+//go:build browser
+
+package browser
+
+import (
+	"encoding/json"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// painter is an agent of the user, whose definition fills the form.
+const painter = `---
+name: painter
+description: Paints one thing.
+tools: Read, Glob, Bash
+model: MODEL
+effort: low
+maxTurns: 7
+x-troupe:
+  budget: {tokens: 12000}
+  timeout: 2m
+  delegates: []
+  criteria: ["It is green."]
+  output_schema: {type: object, properties: {colour: {type: string}}, required: [colour], additionalProperties: false}
+---
+You paint.
+`
+
+// A person starts a run from the form of an agent by the keyboard: the form shows what its definition says, the run has what the
+// form said, and it is found by filters that the address holds.
+func TestPersonStartsARunFromTheFormOfAnAgent(t *testing.T) {
+	settings := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", settings)
+	script := filepath.Join(t.TempDir(), "script.yaml")
+	agents := filepath.Join(settings, "troupe", "agents")
+	if err := os.MkdirAll(agents, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{script: "default: [{text: '{\"colour\":\"green\"}'}]\n", filepath.Join(agents, "painter.md"): strings.Replace(painter, "MODEL", "script/"+script, 1)} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newStage(t)
+	s.signIn()
+	s.do("the form, by its key", chromedp.KeyEvent("n"), chromedp.WaitVisible("dialog textarea[name=prompt]"), s.sees("Works on any task"))
+	s.do("the task and the agent, by keys", chromedp.KeyEvent("paint <b>the fence</b>"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("painter"), s.sees("Paints one thing."))
+	s.do("what its definition says", s.sees("12k tokens"), s.sees("nobody"), s.sees("It is green."), s.sees("Its answer satisfies a JSON Schema: colour"), s.sees("default: low"))
+	placeholders := map[string]string{"max_turns": "default: 7", "max_tokens": "default: 60000", "minutes": "default: 2", "model": "default: builtin/scout"}
+	for name, want := range placeholders {
+		var got string
+		s.do(name, chromedp.Evaluate(`document.querySelector("dialog input[name=`+name+`]").placeholder`, &got))
+		if got != want {
+			t.Errorf("the field %s shows %q, not %q", name, got, want)
+		}
+	}
+	s.checkView("start")
+	s.tabTo(`e.name === "dir"`)
+	s.do("a directory", chromedp.KeyEvent(s.work))
+	s.tabTo(`e.name === "max_turns"`)
+	s.do("turns", chromedp.KeyEvent("5"))
+	s.tabTo(`e.value === "shell"`)
+	s.do("without the shell", chromedp.KeyEvent(" "), chromedp.Poll(`!document.activeElement.checked`, nil))
+	s.tabTo(`e.type === "submit"`)
+	s.do("start", chromedp.KeyEvent(kb.Enter), chromedp.WaitNotPresent("dialog"))
+	s.do("the run is shown, and ends", chromedp.Poll(`document.querySelector(".status.ended")`, nil), s.sees("paint <b>the fence</b>"), chromedp.KeyEvent("3"), s.sees(`{"colour":"green"}`))
+	var run struct {
+		RunID       string `json:"run_id"`
+		Description struct {
+			Agents []struct {
+				Name  string
+				Tools []string
+			}
+		}
+	}
+	described := s.cli("describe", "last", "-o", "json")
+	if err := json.Unmarshal([]byte(described), &run); err != nil || len(run.Description.Agents) != 1 || run.Description.Agents[0].Name != "painter" {
+		t.Fatalf("%v %s", err, described)
+	}
+	tools := strings.Join(run.Description.Agents[0].Tools, " ")
+	if strings.Contains(tools, "shell") || !strings.Contains(tools, "glob") {
+		t.Errorf("the agent has %s", tools)
+	}
+	s.filterRuns(run.RunID, script)
+}
+
+// tabTo moves the focus with the key Tab to the element that the condition is about.
+func (s *stage) tabTo(condition string) {
+	s.t.Helper()
+	for range 30 {
+		var there bool
+		if s.do("to "+condition, chromedp.KeyEvent(kb.Tab), chromedp.Evaluate(`(e => `+condition+`)(document.activeElement)`, &there)); there {
+			return
+		}
+	}
+	s.t.Fatalf("Tab does not come to %s", condition)
+}
+
+// filterRuns finds a run among others by the filters of the list.
+func (s *stage) filterRuns(run, script string) {
+	s.t.Helper()
+	other := s.start("script/"+script, "look around")
+	s.cli("result", "--wait", other)
+	count := func(n int) chromedp.Action {
+		return chromedp.Poll(`document.querySelectorAll(".row").length === `+jsonNumber(n), nil)
+	}
+	// The slash that chromedp types after the key has to be taken back: a browser of a person leaves it out.
+	s.do("the list", chromedp.KeyEvent("gr"), s.sees("2 runs"), count(2))
+	s.do("a search", chromedp.KeyEvent("/"), chromedp.KeyEvent(kb.Backspace+"FENCE"), count(1), s.sees("1 of 2 runs"))
+	s.do("an agent and an age", chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("painter"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("last h"), count(1))
+	var hash string
+	s.do("the address", chromedp.Evaluate("location.hash", &hash))
+	_, query, _ := strings.Cut(hash, "?")
+	if v, err := url.ParseQuery(query); err != nil || v.Get("q") != "FENCE" || v.Get("agent") != "painter" || v.Get("age") != "1h" {
+		s.t.Errorf("the address is %s", hash)
+	}
+	s.do("the address as a link", chromedp.Navigate("about:blank"), chromedp.Navigate("http://"+s.address+"/"+hash), s.sees("1 of 2 runs"), count(1), chromedp.Poll(`document.getElementById("find").value === "FENCE"`, nil))
+	s.checkView("runs-filtered")
+	var node string
+	s.do("cleared, by key", chromedp.Focus(".rows"), chromedp.KeyEvent("c"), count(2), chromedp.Evaluate(`document.querySelector('select[aria-label="Node"]').options[1].value`, &node))
+	s.do("a node of the address", chromedp.Evaluate(`location.hash = "#/runs?node=`+node+`&state=finished"`, nil), s.sees("2 of 2 runs"), chromedp.Evaluate(`location.hash = "#/runs?node=elsewhere"`, nil), s.sees("No run matches."), chromedp.Evaluate(`location.hash = "#/runs"`, nil), count(2))
+	s.isAt("#/runs")
+	// A page of one run stands for one of 1000.
+	s.do("pages of one", chromedp.Evaluate(`{ const real = fetch; window.fetch = (path, more) => real(String(path).replace("limit=1000", "limit=1"), more); }`, nil), s.sees("the newest 1 runs; there are older ones"), count(1),
+		chromedp.KeyEvent("m"), count(2), chromedp.Poll(`document.querySelector(".count").innerText.includes("older")`, nil), chromedp.KeyEvent("m"), s.sees("2 runs"), s.lacks("older ones"), count(2))
+}
