@@ -30,9 +30,9 @@ agents:
 		tab.do(name+" gives a name by the keyboard", chromedp.Navigate("http://"+s.address+"/#/inbox"), tab.sees("out.txt"), chromedp.KeyEvent("N"), chromedp.WaitVisible("dialog input[name=by]"),
 			chromedp.Evaluate(`document.querySelector("dialog input[name=by]").value = ""`, nil), chromedp.SendKeys("dialog input[name=by]", name+kb.Enter), chromedp.WaitNotPresent("dialog"), tab.sees("You answer as "+name+"."))
 	}
-	other.do("Bob's reason", chromedp.KeyEvent("d"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "not there"), chromedp.KeyEvent(kb.Tab))
+	other.do("Bob's reason", chromedp.KeyEvent("n"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "not there"), chromedp.KeyEvent(kb.Tab))
 	var both sync.WaitGroup
-	for tab, key := range map[*stage]string{s: "a", other: kb.Enter} {
+	for tab, key := range map[*stage]string{s: "y", other: kb.Enter} {
 		both.Go(func() { tab.do("answer at once", chromedp.KeyEvent(key)) })
 	}
 	both.Wait()

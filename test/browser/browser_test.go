@@ -205,7 +205,7 @@ agents:
 	run := s.start(model, "paint "+hostile, "--max-tokens", "200000")
 	s.do("the run is listed, and opened with Enter", s.sees("paint <img"), chromedp.Focus(".rows"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("nav.tabs"))
 	s.do("a question of a call", chromedp.KeyEvent("4"), s.sees("out.txt"), s.sees("Once"))
-	s.do("approve once, with a name that is asked once", chromedp.KeyEvent("a"), chromedp.WaitVisible("dialog input[name=by]"), chromedp.SendKeys("dialog input[name=by]", "Ann"+kb.Enter), s.sees("Which colour?"), s.sees("approved, by Ann"))
+	s.do("approve once, with a name that is asked once", chromedp.KeyEvent("y"), chromedp.WaitVisible("dialog input[name=by]"), chromedp.SendKeys("dialog input[name=by]", "Ann"+kb.Enter), s.sees("Which colour?"), s.sees("approved, by Ann"))
 	s.do("answer", chromedp.KeyEvent("w"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "green"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter), s.lacks("Which colour?"))
 	if data, err := os.ReadFile(filepath.Join(s.work, "out.txt")); err != nil || string(data) != "one\ntwo\n" {
 		t.Errorf("the approved write: %q %v", data, err)

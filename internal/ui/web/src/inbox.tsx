@@ -42,8 +42,8 @@ export function Inbox({ run }: { run?: string }) {
     if (q && (!myName() || decision === "approve" && needsTwo(q))) setSign({ q, decision, more });
     else if (q) send(q, decision, more).catch((e: Error) => setSaid(e.message));
   };
-  useKeys({ j: () => setAt(Math.min(at + 1, list.length - 1)), k: () => setAt(Math.max(0, at - 1)), a: () => isCall(q) && quick(q, "approve"), A: () => isCall(q) && quick(q, "approve", { always: "run" }),
-    d: () => q && setDeny(q), w: () => q && !isCall(q) && setReply(q), N: () => setNaming(true) });
+  useKeys({ j: () => setAt(Math.min(at + 1, list.length - 1)), k: () => setAt(Math.max(0, at - 1)), y: () => isCall(q) && quick(q, "approve"), a: () => isCall(q) && q?.rule && quick(q, "approve", { always: "run" }),
+    n: () => q && setDeny(q), r: () => q && setDeny(q), w: () => q && !isCall(q) && setReply(q), N: () => setNaming(true) });
   return (
     <main>
       <div class="bar">{!run && <h1>Inbox</h1>}<span class="quiet">{myName() ? `You answer as ${line(myName(), 80)}.` : "Your name is asked with your first answer."}</span><button onClick={() => setNaming(true)}>{myName() ? "Another name" : "Give your name"} <kbd>N</kbd></button></div>
@@ -58,10 +58,10 @@ export function Inbox({ run }: { run?: string }) {
             {x.rule && <p class="quiet">For this run allows: <code>{line(x.rule)}</code></p>}
             <div class="buttons">
               {isCall(x) ? <>
-                <button class="primary" onClick={() => quick(x, "approve")}>Once <kbd>a</kbd></button>
-                {x.rule && <button onClick={() => quick(x, "approve", { always: "run" })}>For this run <kbd>A</kbd></button>}
+                <button class="primary" onClick={() => quick(x, "approve")}>Once <kbd>y</kbd></button>
+                {x.rule && <button onClick={() => quick(x, "approve", { always: "run" })}>Always in this run <kbd>a</kbd></button>}
               </> : <button class="primary" onClick={() => setReply(x)}>Answer <kbd>w</kbd></button>}
-              <button class="danger" onClick={() => setDeny(x)}>Deny <kbd>d</kbd></button>
+              <button class="danger" onClick={() => setDeny(x)}>Deny <kbd>n</kbd></button>
             </div>
           </li>
         ))}

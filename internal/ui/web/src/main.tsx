@@ -10,7 +10,7 @@ import { explain, go, Problem, useKeys } from "./parts";
 import { file } from "./file";
 
 const help: [string, string][] = [["?", "this help"], ["g r", "runs"], ["g i", "inbox"], ["g c", "nodes"], ["j k ↑ ↓", "move in a list"], ["Enter", "open"], ["/", "search"], ["n", "start a run (in runs)"], ["m c", "show older runs, clear the filters (in runs)"],
-  ["1 … 9", "views of a run"], ["f", "fork after the last turn (in a transcript)"], ["v", "compare with another run"], ["s", "steer"], ["b", "budget"], ["x", "cancel"], ["e", "unfold tool calls"], ["a A d w", "approve once, for this run, deny, answer"], ["N", "give the name with which you answer"], ["[ ]", "page of log entries before, after"], ["+ - 0 ← →", "zoom and move the timeline"], ["Esc", "close a dialog"]];
+  ["1 … 9", "views of a run"], ["f", "fork after the last turn (in a transcript)"], ["v", "compare with another run"], ["s", "steer"], ["b", "budget"], ["x", "cancel"], ["e", "unfold tool calls"], ["y a n w", "approve once, always in this run, deny, answer"], ["N", "give the name with which you answer"], ["[ ]", "page of log entries before, after"], ["+ - 0 ← →", "zoom and move the timeline"], [". , j k", "choose a span, an agent (in the timeline)"], ["d", "drain or resume a node (in nodes)"], ["Esc", "close a dialog"]];
 
 function App() {
   const [hash, setHash] = useState(location.hash);
