@@ -115,3 +115,52 @@ func TestAnMCPClientThatLeavesCancelsItsRun(t *testing.T) {
 		t.Errorf("list: %v\n%s", err, out)
 	}
 }
+
+// Two servers of one user share a node; each works in its own directory, and nowhere else.
+func TestTwoMCPServersWorkInTheirDirectories(t *testing.T) {
+	t.Parallel()
+	h := newTestHome(t, map[string]string{
+		"config/troupe/agents/writer.md": "---\nname: writer\ndescription: Writes.\ntools: Write\nx-troupe: {export: true}\n---\nWrite.\n",
+		"config/troupe/troupe.yaml":      "permissions:\n  allow: [Write]\n",
+		"first/note.md":                  "old\n",
+		"second/note.md":                 "old\n",
+		"work.yaml":                      "default:\n  - calls: [{name: write_file, args: {path: note.md, content: \"new\\n\"}}]\n  - text: the note is written\n"})
+	connect := func(dir string) *mcp.ClientSession {
+		cmd := h.command("mcp", "serve", "--dir", dir, "-m", "script/"+filepath.Join(h.home, "work.yaml"))
+		cmd.Stderr = os.Stderr
+		c, err := mcp.NewClient(&mcp.Implementation{Name: "tester", Version: "1"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.ListTools(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	first := connect("first")
+	second := connect("second")
+	call := func(dir string) (text string, failed bool) {
+		t.Helper()
+		r, err := second.CallTool(t.Context(), &mcp.CallToolParams{Name: "agent_writer", Arguments: map[string]any{"task": "write the note", "dir": dir}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Content[0].(*mcp.TextContent).Text, r.IsError
+	}
+	if text, failed := call(filepath.Join(h.home, "first")); !failed || !strings.Contains(text, "is not below") {
+		t.Errorf("a directory that --dir does not name: %s", text)
+	}
+	if text, failed := call(""); failed {
+		t.Errorf("its own directory: %s", text)
+	}
+	for dir, want := range map[string]string{"first": "old\n", "second": "new\n"} {
+		if b, err := os.ReadFile(filepath.Join(h.home, dir, "note.md")); err != nil || string(b) != want {
+			t.Errorf("%s/note.md is %q, %v", dir, b, err)
+		}
+	}
+	for _, c := range []*mcp.ClientSession{second, first} {
+		if err := c.Close(); err != nil {
+			t.Errorf("a server ended with %v", err)
+		}
+	}
+}

@@ -46,6 +46,8 @@ type Config struct {
 	Dir string
 	// Model is that of runs whose call names none. Default: the agent's or the node's.
 	Model string
+	// Prepare completes a request before it is sent; its error refuses the call. Default: requests stay as they are.
+	Prepare func(*client.RunRequest) error
 	// Answers offers the tool answer. A model calls the tools of an MCP client: with it, a model approves calls.
 	Answers bool
 }
@@ -74,9 +76,9 @@ func ListAgents(own ...Agent) ([]Agent, error) {
 
 // newServer makes a server for one request, or one connection, whose context ends when the client closes it,
 // with the agents of this moment. calls counts the agents' tools that are called.
-func newServer(request context.Context, cfg Config, calls *sync.WaitGroup) *mcp.Server {
+func newServer(request context.Context, cfg Config, calls *sync.WaitGroup, isNodeGone func() bool) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "troupe", Title: "troupe", Version: cfg.Version}, nil)
-	v := verbs{cfg, calls, func(do func()) func() bool { return context.AfterFunc(request, do) }}
+	v := verbs{cfg, calls, isNodeGone, func(do func()) func() bool { return context.AfterFunc(request, do) }}
 	mcp.AddTool(s, &mcp.Tool{Name: "list_runs", Description: "List the runs, newest first.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, v.listRuns)
 	mcp.AddTool(s, &mcp.Tool{Name: "run", Description: "Start a run of an agent. Returns its id, and its result if wait_seconds is given and it ends in that time."}, v.run)
 	mcp.AddTool(s, &mcp.Tool{Name: "get", Description: "Get the state of a run and its result.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, v.get)
@@ -92,17 +94,21 @@ func newServer(request context.Context, cfg Config, calls *sync.WaitGroup) *mcp.
 
 // NewHandler serves the protocol over HTTP, each request for itself, so any node may answer it.
 func NewHandler(cfg Config) http.Handler {
-	return mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server { return newServer(r.Context(), cfg, new(sync.WaitGroup)) },
+	return mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
+		return newServer(r.Context(), cfg, new(sync.WaitGroup), func() bool { return false })
+	},
 		&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}) // the HTTP API has checked Host and Origin
 }
 
-// Serve serves the protocol on two streams until in ends or ctx. The runs of agents' tools that are called then are
+// Serve serves the protocol on two streams until in ends or ctx, which has another cause than context.Canceled if the
+// node of the client is gone. The runs of agents' tools that are called then are
 // canceled before it returns.
 func Serve(ctx context.Context, cfg Config, in io.ReadCloser, out io.WriteCloser) error {
 	connection, leave := context.WithCancel(ctx)
 	defer leave()
 	var calls sync.WaitGroup
-	err := newServer(connection, cfg, &calls).Run(ctx, &mcp.IOTransport{Reader: endingReader{in, leave}, Writer: out})
+	isNodeGone := func() bool { return ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.Canceled) }
+	err := newServer(connection, cfg, &calls, isNodeGone).Run(ctx, &mcp.IOTransport{Reader: endingReader{in, leave}, Writer: out})
 	leave()
 	calls.Wait()
 	return err
@@ -126,6 +132,8 @@ func (r endingReader) Read(p []byte) (int, error) {
 type verbs struct {
 	Config
 	calls *sync.WaitGroup // of agents' tools
+	// isNodeGone reports whether no node is left that could cancel a run.
+	isNodeGone func() bool
 	// onLeave calls a function when the client closes the request, unless stop is called before. The context of a tool
 	// goes on then: the protocol lets a client come back for an answer, which this server does not keep.
 	onLeave func(do func()) (stop func() bool)
@@ -169,8 +177,14 @@ func (a runArguments) request() client.RunRequest {
 }
 
 func (v verbs) run(ctx context.Context, _ *mcp.CallToolRequest, in runArguments) (*mcp.CallToolResult, any, error) {
-	in.Dir, in.Model = cmp.Or(in.Dir, v.Dir), cmp.Or(in.Model, v.Model)
-	accepted, err := v.Client.Run(ctx, in.request())
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer v.onLeave(cancel)()
+	asked, err := v.prepare(in.request())
+	if err != nil {
+		return nil, nil, explain(err)
+	}
+	accepted, err := v.Client.Run(context.WithoutCancel(ctx), asked)
 	wait := min(time.Duration(in.WaitSeconds)*time.Second, waitMax)
 	if err != nil || wait <= 0 {
 		return nil, accepted, explain(err)
@@ -182,6 +196,16 @@ func (v verbs) run(ctx context.Context, _ *mcp.CallToolRequest, in runArguments)
 		info, err = v.Client.Get(ctx, accepted.RunID)
 	}
 	return nil, info, explain(err)
+}
+
+// prepare completes a request with what the operator of the server has named.
+func (v verbs) prepare(r client.RunRequest) (client.RunRequest, error) {
+	r.Dir, r.Model = cmp.Or(r.Dir, v.Dir), cmp.Or(r.Model, v.Model)
+	if v.Prepare == nil {
+		return r, nil
+	}
+	err := v.Prepare(&r)
+	return r, err
 }
 
 type runName struct {
@@ -239,7 +263,10 @@ func (v verbs) agentTool(name string) mcp.ToolHandlerFor[taskArguments, any] {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer v.onLeave(cancel)()
-		asked := client.RunRequest{RunID: client.NewID(), Prompt: in.Task, Agent: name, Dir: cmp.Or(in.Dir, v.Dir), Model: v.Model, Outside: true}
+		asked, err := v.prepare(client.RunRequest{RunID: client.NewID(), Prompt: in.Task, Agent: name, Dir: in.Dir, Outside: true})
+		if err != nil {
+			return nil, nil, explain(err)
+		}
 		accepted, err := v.Client.Run(context.WithoutCancel(ctx), asked) // a run that was accepted must be known
 		if err != nil && !client.IsRefused(err) {
 			v.abandon(asked.RunID) // a node may have accepted it
@@ -326,6 +353,9 @@ func (v verbs) reportProgress(ctx context.Context, call *mcp.CallToolRequest, ru
 
 // abandon cancels the run of a caller that has gone away.
 func (v verbs) abandon(run string) {
+	if v.isNodeGone() {
+		return
+	}
 	// no client is left to read the error
 	_ = abandon.Run(context.Background(), v.Client, run, "the MCP client has gone away")
 }

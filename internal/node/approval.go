@@ -21,6 +21,9 @@ func ApproveRequest(cfg Config, r client.RunRequest) error {
 // BringPlaces records that the user's own command brings its directory: see trust.Policy.BringPlaces.
 func BringPlaces(cfg Config, r client.RunRequest) error { return cfg.trustPolicy().BringPlaces(r) }
 
+// BringDir records that the user's own command names the directory of a request: see trust.Policy.BringDir.
+func BringDir(cfg Config, r client.RunRequest) error { return cfg.trustPolicy().BringDir(r) }
+
 // approveModel approves the script of the node's own model: the operator names it when the node starts.
 func (c Config) approveModel(t routes.Recordings) error {
 	if c.NoActors {

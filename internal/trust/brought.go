@@ -68,6 +68,21 @@ func (p Policy) BringPlaces(r client.RunRequest) error {
 	return errors.Join(errs...)
 }
 
+// BringDir records that the user's own command names the directory of a request that another program asks for through
+// it, and nothing else of the request.
+func (p Policy) BringDir(r client.RunRequest) error {
+	digest, err := requestDigest(r)
+	if err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks(r.Dir)
+	if err != nil {
+		return fmt.Errorf("trust: directory of the request: %w", err)
+	}
+	brought := openBrought(p.StateDir)
+	return errors.Join(brought.removeBefore(time.Now().Add(-broughtFor)), brought.recordApproval(real, digest))
+}
+
 // ownCommand replaces a path in the record of the request itself; it is no absolute path.
 const ownCommand = "sent by the user"
 
