@@ -201,6 +201,34 @@ func TestAQuestionAfterCtrlZ(t *testing.T) {
 	}
 }
 
+// A run that continues in the background leaves the terminal to the shell, whose line editor has a mode of its own: it is
+// not the mode to go back to when the run has the terminal again.
+func TestAQuestionAfterBackground(t *testing.T) {
+	t.Parallel()
+	h := askingHome(t)
+	troupe := h.command(askingArgs()...)
+	shell := exec.Command("sh", "-c", `set -m; "$@"; stty -icanon -echo; bg; echo "in the background"; read go; stty icanon echo; fg; echo "ended with $?"`, "sh")
+	shell.Args = append(shell.Args, troupe.Args...)
+	shell.Dir, shell.Env = troupe.Dir, troupe.Env
+	s := openScreen(t, shell, 100, 50)
+	s.until("$ touch one", "one key:")
+	s.press("\x1a")
+	s.until("in the background")
+	s.press("\n")
+	for strings.Count(s.allWritten(), "always: shell(touch one)") < 2 { // the question, again
+		<-time.After(pollPause)
+	}
+	<-time.After(answerGuard)
+	s.press("s")
+	s.until("always: shell(touch two)", "one key:")
+	<-time.After(answerGuard)
+	s.press("n")
+	s.until("ended with 0")
+	if code := s.leave(); code != 0 || s.readsKeys() {
+		t.Errorf("exit %d\n%s", code, s)
+	}
+}
+
 // Lines that are printed while a question is on the screen stand above its prompt.
 func TestLinesAboveAQuestion(t *testing.T) {
 	t.Parallel()

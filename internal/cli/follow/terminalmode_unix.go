@@ -175,6 +175,10 @@ func (m *terminalMode) handleSignals(signals chan os.Signal) {
 			return
 		}
 		signal.Notify(signals, syscall.SIGHUP, syscall.SIGQUIT)
+		if !m.isForeground() { // the shell has the terminal, in a mode of its own; fg sends SIGCONT again
+			m.mu.Unlock()
+			continue
+		}
 		m.leave()
 		err := m.enter()
 		m.mu.Unlock()
@@ -182,6 +186,12 @@ func (m *terminalMode) handleSignals(signals chan os.Signal) {
 			m.resumed()
 		}
 	}
+}
+
+// isForeground reports whether the process may change the mode of the terminal without being stopped.
+func (m *terminalMode) isForeground() bool {
+	group, err := unix.IoctlGetInt(int(m.file.Fd()), unix.TIOCGPGRP)
+	return err != nil || group == unix.Getpgrp()
 }
 
 func newKeyReader(f *os.File) (keyReader, error) { return cancelreader.NewReader(f) }
