@@ -39,8 +39,11 @@ var (
 var (
 	// fileName is the name of one file: an investigation reads none as a whole.
 	fileName = lazyregexp.New(`\b[\w-]+\.[a-z][a-z0-9]{0,7}\b|\b(?:Makefile|Dockerfile)\b`)
-	// noFileName has the form of a file's name and is none.
-	noFileName = lazyregexp.New(`(?i)\b(?:e\.g|i\.e|a\.k\.a|(?:next|node|nuxt|three|vue)\.js)\b|https?://\S+`)
+	// noFileName has the form of a file's name and is none: an abbreviation, a library, an address.
+	noFileName = lazyregexp.New(`(?i)\b(?:e\.g|i\.e|a\.k\.a|[ap]\.m|v?\d+\.x|(?:express|next|node|nuxt|three|vue)\.js)\b|https?://\S+`)
+	// hostName is the name of a host, also with a path, and logFile a log, whose errors an investigation lists.
+	hostName = lazyregexp.New(`(?i)\b(?:[\w-]+\.)+(?:ai|app|cloud|com|dev|edu|eu|gov|io|net|org)(?:/\S*|[^\w./]|\.?(?:\s|$))`)
+	logFile  = lazyregexp.New(`(?i)[\w./-]*\w\.(?:jsonl|log|ndjson)(?:\.\d+)?(?:\.gz)?(?:[^\w./]|\.?(?:\s|$))`)
 	// asksForReason is a question that needs a conclusion, a figure or a test.
 	asksForReason = lazyregexp.New(`(?i)\bwhy\b|\bhow\s+(?:are|can|could|did|do|does|far|is|long|many|much|often|old|should|to|was|were|would)\b` +
 		`|\b(?:ensure|make\s+sure|prove|verify|whether)\b|\b(?:check|determine|find\s+out|know|see|tell\s+me)\s+(?:if|that)\b|\bwhat\s+(?:do|did|happens|will|would)\b|\bwhat\s+(?:\S+\s+){0,4}?does\b`)
@@ -98,13 +101,21 @@ func asksForLaterChange(asked string) bool {
 // something happens, whether something works.
 func asksForAnswer(asked string) bool {
 	rest := reportFile.ReplaceAllString(asked, " ")
-	if fileName.MatchString(noFileName.ReplaceAllString(rest, " ")) || onePart.MatchString(rest) {
+	if namesFile(rest) || onePart.MatchString(rest) && !bareLook.MatchString(rest) {
 		return true
 	}
 	if asksForReason.MatchString(rest) || asksYesOrNo.MatchString(rest) && !isThere.MatchString(rest) {
 		return true
 	}
 	return understands.MatchString(rest) && !wholePlace.MatchString(rest)
+}
+
+// namesFile reports whether a prompt names a file that is no log.
+func namesFile(asked string) bool {
+	for _, other := range []*lazyregexp.Regexp{noFileName, hostName, logFile} {
+		asked = other.ReplaceAllString(asked, " ")
+	}
+	return fileName.MatchString(asked)
 }
 
 // reportName is the file that the prompt names for the report.
