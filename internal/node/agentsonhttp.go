@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/httpapi"
 	"github.com/troupe-run/troupe/internal/investigator"
 	"github.com/troupe-run/troupe/internal/provider"
+	"github.com/troupe-run/troupe/internal/runspec"
 )
 
 // listAgents lists the agents that a run without a directory may begin with: those of the program and of
@@ -23,9 +24,10 @@ func (n *Node) listAgents(ctx context.Context) []httpapi.Agent {
 		n.cfg.Logger.Debug("some agent files of the user are broken", "error", err)
 	}
 	var list []httpapi.Agent
-	model, tokens, usd := n.runDefaults(ctx)
+	model, first, tokens, usd := n.runDefaults(ctx)
 	add := func(a httpapi.Agent) {
 		if !slices.ContainsFunc(list, func(known httpapi.Agent) bool { return known.Name == a.Name }) {
+			a.Default = a.Name == first
 			a.RunModel, a.Limits.MaxTokens, a.Limits.MaxBudgetUSD = model, tokens, usd
 			a.Limits.MaxTurns, a.Limits.TimeoutMS = cmp.Or(a.Limits.MaxTurns, spec.TurnsRoot), cmp.Or(a.Limits.TimeoutMS, spec.SoftDefaultMS)
 			list = append(list, a)
@@ -37,25 +39,26 @@ func (n *Node) listAgents(ctx context.Context) []httpapi.Agent {
 	for _, b := range investigator.BuiltinAgents() {
 		add(httpapi.Agent{Name: b.Name, Description: b.Description, Tools: b.Tools, Limits: httpapi.AgentLimits{MaxTurns: b.MaxTurns}})
 	}
-	add(httpapi.Agent{Name: assistant.Name, Description: assistant.Description, Default: true})
+	add(httpapi.Agent{Name: assistant.Name, Description: assistant.Description})
 	for _, d := range defs {
 		add(describeDefinition(d))
 	}
 	return list
 }
 
-// runDefaults are what holds for a run whose request and whose agent say nothing.
-func (n *Node) runDefaults(ctx context.Context) (model string, tokens int64, usd float64) {
+// runDefaults are what holds for a run whose request and whose agent say nothing: its model, its agent and its limits.
+func (n *Node) runDefaults(ctx context.Context) (model, agent string, tokens int64, usd float64) {
 	choice, err := n.routes.ChooseModel(ctx, "")
+	agent = runspec.DefaultAgent(choice.Provider)
 	switch {
 	case err != nil: // a run says why
-		return "", ModelTokens, 0
+		return "", agent, ModelTokens, 0
 	case choice.Provider == provider.Builtin:
-		return choice.Name(), ScoutTokens, 0
+		return choice.Name(), agent, ScoutTokens, 0
 	case choice.Paid:
-		return choice.Name(), ModelTokens, config.DefaultUSD
+		return choice.Name(), agent, ModelTokens, config.DefaultUSD
 	}
-	return choice.Name(), ModelTokens, 0
+	return choice.Name(), agent, ModelTokens, 0
 }
 
 // describeDefinition describes the agent of a definition.

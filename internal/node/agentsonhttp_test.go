@@ -37,13 +37,16 @@ func TestAgentsAreDescribedForAForm(t *testing.T) {
 	if !a.Default || a.Model != "" || a.RunModel != model || a.Tools != nil || a.Limits != l {
 		t.Errorf("%+v", a)
 	}
-	if c := find("coordinator"); c.Limits.MaxTurns != 12 || !slices.Contains(c.Tools, "delegate") {
+	if c := find("coordinator"); c.Default || c.Limits.MaxTurns != 12 || !slices.Contains(c.Tools, "delegate") {
 		t.Errorf("%+v", c)
 	}
 
 	_, w = startWeb(t, func(c *Config) { c.Env = func(string) string { return "" } })
 	list = nil
-	if w.get("/api/v1/agents", http.StatusOK, &list); find("assistant").RunModel == "builtin/scout" && find("assistant").Limits.MaxTokens != ScoutTokens {
-		t.Errorf("%+v", find("assistant"))
+	w.get("/api/v1/agents", http.StatusOK, &list)
+	for _, name := range []string{"assistant", "coordinator"} { // without a key, a run begins with the agent that the built-in model can play
+		if a := find(name); a.RunModel != "builtin/scout" || a.Limits.MaxTokens != ScoutTokens || a.Default != (name == "coordinator") {
+			t.Errorf("%+v", a)
+		}
 	}
 }

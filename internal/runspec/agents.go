@@ -47,7 +47,7 @@ func (t agentSet) hasAgent(name string) bool {
 // resolveAgents lists the agents of the run: the built-in ones, the one that follows a plan,
 // those of the program, and those of agent files. Later ones take precedence.
 func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet, error) {
-	t := agentSet{root: cmp.Or(rootOf(req.RunRequest), defaultAgent(m.choice.Provider))}
+	t := agentSet{root: cmp.Or(rootOf(req.RunRequest), DefaultAgent(m.choice.Provider))}
 	t.definitions = b.builtinAgents(req, m)
 	var err error
 	if t, err = b.addAssistant(t, req); err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// defaultAgent is the agent of a request that names none: the built-in model can play only its own
+// DefaultAgent is the agent of a request that names none: the built-in model can play only its own
 // investigation, and any other model gets the general agent.
-func defaultAgent(modelProvider string) string {
+func DefaultAgent(modelProvider string) string {
 	if modelProvider == provider.Builtin {
 		return coordinatorID
 	}
