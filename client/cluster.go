@@ -46,6 +46,8 @@ type StreamInfo struct {
 	Leader   string   `json:"leader,omitempty"`
 	Replicas int      `json:"replicas,omitempty"`
 	Behind   []string `json:"behind,omitempty"`
+	// Error says why the stream did not answer, for example because it has no leader: then its figures are not known.
+	Error string `json:"error,omitempty"`
 }
 
 // ThrottleInfo is the throttle of a provider's model, as the node that answers has it. Provider and Model are empty if

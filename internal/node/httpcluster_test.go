@@ -4,8 +4,13 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/cluster"
 )
 
@@ -15,7 +20,12 @@ const clusterToken = "a-token-of-the-cluster-test"
 // startClusterWeb starts two nodes on one server, of which the first serves HTTP.
 func startClusterWeb(t *testing.T) (one, two *Node, w webClient) {
 	t.Helper()
-	e := startSharedServer(t)
+	return startClusterWebOn(t, startSharedServer(t))
+}
+
+// startClusterWebOn is startClusterWeb on a server that the test has.
+func startClusterWebOn(t *testing.T, e *embedded.Server) (one, two *Node, w webClient) {
+	t.Helper()
 	one = joinAs(t, e, "one", func(c *Config) { c.HTTP = &HTTPConfig{Address: "127.0.0.1:0", Token: clusterToken} })
 	two = joinAs(t, e, "two", func(*Config) {})
 	waitForSpread(t, one, two)
@@ -81,6 +91,36 @@ func TestClusterIsShownAndNodesAreDrainedOverHTTP(t *testing.T) {
 	})
 	w.post("/api/v1/nodes/two/drain", `{"undo":true}`, http.StatusOK, nil)
 	waitForSpread(t, one, two)
+}
+
+// A stream that does not answer has an error, and the cluster is shown all the same.
+func TestClusterIsShownWithAStreamThatIsGone(t *testing.T) {
+	t.Parallel()
+	e := startSharedServer(t)
+	_, _, w := startClusterWebOn(t, e)
+	name := names.Names{}.BoxStream("default", 0)
+	nc, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteStream(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	var info client.ClusterInfo
+	w.get("/api/v1/cluster", http.StatusOK, &info)
+	if len(info.Nodes) != 2 || len(info.Leases) != cluster.SizeOf("default").Shards || len(info.Streams) != cluster.SizeOf("default").Streams {
+		t.Fatalf("%+v", info)
+	}
+	for _, s := range info.Streams {
+		if s.Pool != "default" || (s.Error != "") != (s.Name == name) {
+			t.Errorf("%+v", s)
+		}
+	}
 }
 
 // A node that owns its logs alone shows how many bytes they have, and cannot be drained.

@@ -21,27 +21,37 @@ func inspectCluster(n *Node) func(context.Context) (client.ClusterInfo, error) {
 		info.Leases, info.LeaseMS = leases, ttl.Milliseconds()
 		if n.streams == nil {
 			used, most, err := n.post.Room(ctx)
-			if err != nil {
-				return info, fmt.Errorf("node: size of the logs: %w", err)
-			}
-			info.Streams = []client.StreamInfo{{Name: "logs", Kind: "files", Bytes: used, BytesMax: most}}
-		} else if info.Pools, info.Streams, err = describeStreams(ctx, n.streams); err != nil {
-			return info, err
+			info.Streams = []client.StreamInfo{{Name: "logs", Kind: "files", Bytes: used, BytesMax: most, Error: errorText(err)}}
+		} else {
+			info.Pools, info.Streams = describeStreams(ctx, n.streams)
 		}
 		info.Throttles, err = describeThrottles(ctx, n)
 		return info, err
 	}
 }
 
-// describeStreams describes the pools of the server, and their streams.
-func describeStreams(ctx context.Context, post *jetstream.Post) (pools []client.PoolInfo, streams []client.StreamInfo, err error) {
+// errorText is the text of an error, "" of none.
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// describeStreams describes the pools of the server, and their streams. What cannot be asked has an error.
+func describeStreams(ctx context.Context, post *jetstream.Post) (pools []client.PoolInfo, streams []client.StreamInfo) {
 	list, err := jetstream.Inspect(ctx, post)
 	if err != nil {
-		return nil, nil, err
+		streams = append(streams, client.StreamInfo{Name: "other pools", Kind: "jetstream", Error: errorText(err)})
 	}
 	for _, p := range list {
 		pools = append(pools, client.PoolInfo{Name: p.Name, Shards: p.Shards, Streams: len(p.Streams)})
-		for _, s := range p.Streams {
+		for _, status := range p.Streams {
+			s := status.Info
+			if s == nil {
+				streams = append(streams, client.StreamInfo{Name: status.Name, Kind: "jetstream", Pool: p.Name, Error: errorText(status.Err)})
+				continue
+			}
 			i := client.StreamInfo{Name: s.Config.Name, Kind: "jetstream", Pool: p.Name, Messages: s.State.Msgs, Bytes: s.State.Bytes,
 				BytesMax: uint64(max(s.Config.MaxBytes, 0)), Replicas: s.Config.Replicas}
 			if c := s.Cluster; c != nil {
@@ -55,7 +65,7 @@ func describeStreams(ctx context.Context, post *jetstream.Post) (pools []client.
 			streams = append(streams, i)
 		}
 	}
-	return pools, streams, nil
+	return pools, streams
 }
 
 // describeThrottles describes the throttles that hold state, those of the models that this node has used by their names.

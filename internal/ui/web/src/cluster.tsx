@@ -7,7 +7,7 @@ import { Badge, Form, Problem, useData, useKeys } from "./parts";
 
 interface Pool { name: string; shards: number; streams: number; held: number; nodes: string[] }
 interface Lease { pool: string; shard: number; node: string; epoch: number; lapsed?: boolean }
-interface Stream { name: string; kind: string; pool: string; messages: number; bytes: number; bytes_max: number; leader?: string; replicas?: number; behind?: string[] }
+interface Stream { name: string; kind: string; pool: string; messages: number; bytes: number; bytes_max: number; leader?: string; replicas?: number; behind?: string[]; error?: string }
 interface Throttle { name: string; provider?: string; model?: string; closed_ms: number; why?: string; breaker?: string; window: number; in_flight: number; waiting: number; requests_per_minute?: number; tokens_per_minute?: number }
 interface ClusterInfo { nodes: NodeInfo[]; lease_ms: number; pools: Pool[]; leases: Lease[]; streams: Stream[]; throttles: Throttle[]; refused?: string }
 
@@ -88,7 +88,7 @@ function Rest({ data }: { data: ClusterInfo }) {
         {data.leases.length > leasesMax && <p class="quiet">{data.leases.length - leasesMax} more are not shown.</p>}</details>}
       <h2>Streams of the logs</h2>
       <Table name="Streams" caption="" head={["Stream", "Pool", "Messages", "Size", "Limit", "Leader", "Replicas"]}>
-        {data.streams.map((s) => <tr key={s.name}><th scope="row">{line(s.name)}</th><td>{line(s.pool) || "all"}</td><td>{s.kind === "files" ? "in files" : s.messages}</td><td>{bytes(s.bytes)}</td><td>{s.bytes_max ? `${bytes(s.bytes_max)}, ${Math.round((100 * s.bytes) / s.bytes_max)} % used` : "none"}</td><td>{line(s.leader) || "no cluster"}</td><td>{s.replicas ?? 1}{s.behind?.length ? `, behind: ${line(s.behind.join(", "))}` : ""}</td></tr>)}</Table>
+        {data.streams.map((s) => s.error ? <tr key={s.name}><th scope="row">{line(s.name)}</th><td>{line(s.pool)}</td><td class="wrap" colSpan={5}><Problem text={"did not answer: " + s.error} /></td></tr> : <tr key={s.name}><th scope="row">{line(s.name)}</th><td>{line(s.pool) || "all"}</td><td>{s.kind === "files" ? "in files" : s.messages}</td><td>{bytes(s.bytes)}</td><td>{s.bytes_max ? `${bytes(s.bytes_max)}, ${Math.round((100 * s.bytes) / s.bytes_max)} % used` : "none"}</td><td>{line(s.leader) || "no cluster"}</td><td>{s.replicas ?? 1}{s.behind?.length ? `, behind: ${line(s.behind.join(", "))}` : ""}</td></tr>)}</Table>
       <h2>Throttles</h2>
       {data.throttles.length === 0 ? <p class="quiet">The node that answered has no throttle in use.</p> :
         <Table name="Throttles" caption="As the node that answered has them; calls are those of that node." head={["Provider", "Model", "State", "In flight", "Waiting", "A minute"]}>
