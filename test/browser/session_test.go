@@ -25,6 +25,7 @@ func TestEndedSessionIsSignedInAgain(t *testing.T) {
 	s.do("the run is live", chromedp.Navigate("http://"+s.address+"/"+hash), chromedp.Poll(`document.querySelector(".status.live")`, nil))
 	second := s.newTab("second")
 	second.do("a tab that gets the session of the first", chromedp.Navigate("http://"+s.address+"/#/inbox"), second.sees("No open questions."))
+	second.do("a tab whose session is refused gets that of the first", chromedp.Evaluate(`sessionStorage.setItem("troupe.session", "of-another-day")`, nil), chromedp.Reload(), second.sees("No open questions."), second.lacks("The session has ended"))
 	replace := func(token string) {
 		s.stopNode()
 		if err := os.WriteFile(filepath.Join(s.state, "http.token"), []byte(token+"\n"), 0o600); err != nil {

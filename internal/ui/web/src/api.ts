@@ -35,11 +35,13 @@ export class Refused extends Error {
 // The session lives in this tab's storage, not in a cookie: a browser sends cookies of a host to all of its
 // ports, where other programs and other users listen, and sends them by itself.
 const key = "troupe.session";
+const sessionsPath = "/api/v1/sessions";
 let session = "";
+const refused = new Set<string>(); // sessions that the node takes no more
 const channel = "BroadcastChannel" in self ? new BroadcastChannel("troupe.session") : null;
 channel?.addEventListener("message", (m) => {
-  if (m.data === "want" && session) channel.postMessage({ session });
-  else if (typeof m.data?.session === "string" && asking) { keep(m.data.session); asking(); }
+  if (m.data === "want" && session && !refused.has(session)) channel.postMessage({ session });
+  else if (typeof m.data?.session === "string" && !refused.has(m.data.session) && asking) { keep(m.data.session); asking(); }
 });
 
 // What shows the sign-in when the node refuses the session, and what then goes on: `asking` is set while it is shown.
@@ -52,17 +54,31 @@ export function onRefusedSession(show: (why: string) => void): void { askPerson 
 /** whenSignedIn calls `go` once another tab of this node has signed in. */
 export function whenSignedIn(go: () => void): void { asking = () => { asking = null; go(); }; }
 
-function refuseSession(): void {
-  if (!session) return; // it was said already
-  signOut();
-  askPerson("The session has ended: it lasts 12 hours, and ends when the token of the node is replaced.");
+let replacing: Promise<string> | null = null;
+
+/** refuseSession returns a session in place of one that the node takes no more: that of another tab, or "" and the sign-in is shown. */
+function refuseSession(old: string): Promise<string> {
+  refused.add(old);
+  if (session !== old) return Promise.resolve(session); // it was replaced meanwhile, or the sign-in is shown
+  replacing ??= askTabs().then((other) => {
+    replacing = null;
+    if (session !== old) return session;
+    if (other) {
+      keep(other);
+      return other;
+    }
+    signOut();
+    askPerson("The session has ended: it lasts 12 hours, and ends when the token of the node is replaced.");
+    return "";
+  });
+  return replacing;
 }
 
-/** askTabs asks the other tabs of this node for their session: a link may be opened in a new one. */
+/** askTabs asks the other tabs of this node for their session, which was not refused here: a link may be opened in a new one. */
 function askTabs(): Promise<string> {
   return new Promise((done) => {
     if (!channel) return done("");
-    const listen = (m: MessageEvent) => { if (typeof m.data?.session === "string") finish(m.data.session); };
+    const listen = (m: MessageEvent) => { if (typeof m.data?.session === "string" && !refused.has(m.data.session)) finish(m.data.session); };
     const finish = (s: string) => { channel.removeEventListener("message", listen); done(s); };
     channel.addEventListener("message", listen);
     channel.postMessage("want");
@@ -76,7 +92,7 @@ export async function signIn(): Promise<boolean> {
   if (ticket) {
     history.replaceState(null, "", sessionStorage.getItem(backKey) ?? "#/runs");
     sessionStorage.removeItem(backKey);
-    passOn((await send("POST", "/api/v1/sessions", { ticket }, "")).session);
+    passOn((await send("POST", sessionsPath, { ticket }, "")).session);
   } else {
     keep(sessionStorage.getItem(key) || (await askTabs()));
   }
@@ -85,7 +101,7 @@ export async function signIn(): Promise<boolean> {
 
 export async function signInWithToken(token: string): Promise<void> {
   try {
-    passOn((await send("POST", "/api/v1/sessions", {}, token)).session);
+    passOn((await send("POST", sessionsPath, {}, token)).session);
   } catch (e) {
     throw e instanceof Refused && e.code === 401 ? new Refused(401, "that is not the token of this node", "") : e;
   }
@@ -121,7 +137,10 @@ async function sendFor(method: string, path: string, body: unknown, token: strin
   const text = await reply.text();
   let doc: any;
   try { doc = text ? JSON.parse(text) : null; } catch { doc = null; }
-  if (reply.status === 401 && token && token === session) refuseSession();
+  if (reply.status === 401 && token && path !== sessionsPath) {
+    const other = await refuseSession(token);
+    if (other) return sendFor(method, path, body, other, signal);
+  }
   if (!reply.ok) throw new Refused(reply.status, doc?.error ?? `the node answered ${reply.status}`, doc?.hint ?? "");
   return { doc, headers: reply.headers };
 }
@@ -155,7 +174,7 @@ async function takeSlot(): Promise<(() => void) | null> {
   if (!navigator.locks) return () => {};
   for (let i = 0; i < streamsMax; i++) {
     const release = await new Promise<(() => void) | null>((got) => {
-      void navigator.locks.request(`troupe.stream.${i}`, { ifAvailable: true }, (lock) => lock ? new Promise<void>((done) => got(done)) : got(null));
+      navigator.locks.request(`troupe.stream.${i}`, { ifAvailable: true }, (lock) => lock ? new Promise<void>((done) => got(done)) : got(null)).catch(() => got(null));
     });
     if (release) return release;
   }
@@ -172,65 +191,74 @@ const untilShown = (signal: AbortSignal): Promise<void> => new Promise((done) =>
 
 const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
+// Reading is where a follower of a run is. `polled`: its last pages are a second old at most.
+interface Reading { run: string; to: Follower; stop: AbortSignal; cursor: string; pause: number; polled: boolean }
+
+const pauseMin = 500, pauseMax = 5000; // before another attempt
+
+async function readPages(r: Reading): Promise<void> {
+  for (let more = true; more && !r.stop.aborted;) {
+    if (!r.polled) r.to.status("reading");
+    const page = await get<{ events: Event[]; cursor: string; more: boolean }>(`/runs/${r.run}/events?limit=5000&cursor=${encodeURIComponent(r.cursor)}`, r.stop);
+    r.cursor = page.cursor;
+    if (page.events.length) r.to.events(page.events);
+    more = page.more;
+  }
+}
+
+// stream reads until the end of the run (true), or until the stream breaks or the tab is hidden.
+async function stream(r: Reading): Promise<boolean> {
+  const cut = new AbortController(), hide = () => { if (document.hidden) cut.abort(); };
+  document.addEventListener("visibilitychange", hide);
+  try {
+    const sent = session;
+    const reply = await fetch(`/api/v1/runs/${r.run}/events`, { headers: { Authorization: "Bearer " + sent, Accept: "text/event-stream", ...(r.cursor ? { "Last-Event-ID": r.cursor } : {}) }, signal: AbortSignal.any([r.stop, cut.signal]), credentials: "omit" });
+    if (reply.status === 204) return true;
+    if (reply.status === 401 && (await refuseSession(sent))) return false;
+    if (!reply.ok || !reply.body) throw new Refused(reply.status, (await reply.json().catch(() => null))?.error ?? "the stream of events was refused", "");
+    r.to.status("live");
+    r.pause = pauseMin;
+    return await readStream(reply.body, (id, kind, data) => {
+      if (kind === "end") return true;
+      r.to.events([JSON.parse(data)]);
+      if (id) r.cursor = id;
+      return false;
+    });
+  } catch (e) {
+    if (cut.signal.aborted && !r.stop.aborted) return false;
+    throw e;
+  } finally {
+    document.removeEventListener("visibilitychange", hide);
+  }
+}
+
+// readRun reads pages, and then the stream if there is a slot for it. It returns whether the run has ended.
+async function readRun(r: Reading): Promise<boolean> {
+  for (r.polled = false; ; r.polled = true) {
+    if (document.hidden) { r.to.status("hidden"); r.polled = false; await untilShown(r.stop); }
+    await readPages(r);
+    const release = await takeSlot();
+    if (release) {
+      try { return await stream(r); } finally { release(); }
+    }
+    r.to.status("polling");
+    r.pause = pauseMin;
+    if ((await get<{ state: string }>(`/runs/${r.run}`, r.stop)).state === "finished") { await readPages(r); return true; }
+    await wait(pollPause);
+    r.stop.throwIfAborted();
+  }
+}
+
 /** follow reads the events of a run, first in pages from the logs, then as a stream, and comes back at its cursor
  * after the node has restarted or the tab was hidden. It returns the function that ends it. */
 export function follow(run: string, to: Follower): () => void {
   const stop = new AbortController();
-  let cursor = "", pause = 500, polled = false;
-  const readPages = async () => {
-    for (let more = true; more && !stop.signal.aborted;) {
-      if (!polled) to.status("reading");
-      const page = await get<{ events: Event[]; cursor: string; more: boolean }>(`/runs/${run}/events?limit=5000&cursor=${encodeURIComponent(cursor)}`, stop.signal);
-      cursor = page.cursor;
-      if (page.events.length) to.events(page.events);
-      more = page.more;
-    }
-  };
-  // stream reads until the end of the run (true), or until the stream breaks or the tab is hidden.
-  const stream = async () => {
-    const cut = new AbortController(), hide = () => { if (document.hidden) cut.abort(); };
-    document.addEventListener("visibilitychange", hide);
-    try {
-      const reply = await fetch(`/api/v1/runs/${run}/events`, { headers: { Authorization: "Bearer " + session, Accept: "text/event-stream", ...(cursor ? { "Last-Event-ID": cursor } : {}) }, signal: AbortSignal.any([stop.signal, cut.signal]), credentials: "omit" });
-      if (reply.status === 204) return true;
-      if (reply.status === 401) refuseSession();
-      if (!reply.ok || !reply.body) throw new Refused(reply.status, (await reply.json().catch(() => null))?.error ?? "the stream of events was refused", "");
-      to.status("live");
-      pause = 500;
-      return await readStream(reply.body, (id, kind, data) => {
-        if (kind === "end") return true;
-        to.events([JSON.parse(data)]);
-        if (id) cursor = id;
-        return false;
-      });
-    } catch (e) {
-      if (cut.signal.aborted && !stop.signal.aborted) return false;
-      throw e;
-    } finally {
-      document.removeEventListener("visibilitychange", hide);
-    }
-  };
-  // read returns whether the run has ended.
-  const read = async (): Promise<boolean> => {
-    for (polled = false; ; polled = true) {
-      if (document.hidden) { to.status("hidden"); polled = false; await untilShown(stop.signal); }
-      await readPages();
-      const release = await takeSlot();
-      if (release) {
-        try { return await stream(); } finally { release(); }
-      }
-      to.status("polling");
-      pause = 500;
-      if ((await get<{ state: string }>(`/runs/${run}`, stop.signal)).state === "finished") { await readPages(); return true; }
-      await wait(pollPause);
-      stop.signal.throwIfAborted();
-    }
-  };
+  const r: Reading = { run, to, stop: stop.signal, cursor: "", pause: pauseMin, polled: false };
   const loop = async () => {
     while (!stop.signal.aborted) {
       let why = "the node does not answer";
       try {
-        if (await read()) return to.status("ended");
+        if (await readRun(r)) return to.status("ended");
         if (document.hidden) continue;
       } catch (e) {
         if (stop.signal.aborted) return;
@@ -238,8 +266,8 @@ export function follow(run: string, to: Follower): () => void {
         if (e instanceof Refused) why = e.message;
       }
       to.status("lost", why);
-      await wait(pause);
-      pause = Math.min(pause * 2, 5000);
+      await wait(r.pause);
+      r.pause = Math.min(r.pause * 2, pauseMax);
     }
   };
   void loop();
