@@ -60,3 +60,23 @@ agents:
 	}
 	s.cli("result", "--wait", run)
 }
+
+// An answer that cannot be read is no missing answer, and a read that takes longer than the questions stay the same counts.
+func TestAnswerThatCannotBeReadIsReadAgain(t *testing.T) {
+	s := newStage(t)
+	model := s.script("agents:\n  assistant:\n    - calls: [{name: write_file, args: {path: out.txt, content: x}}]\n    - text: done\n      delay: 300s\n")
+	s.signIn()
+	run := s.start(model, "paint")
+	s.do("polls in 50 ms, and reads of answers that fail and then take 400 ms", chromedp.Evaluate(`{
+		const later = setTimeout, real = fetch;
+		window.setTimeout = (f, ms, ...more) => later(f, ms === 2000 ? 50 : ms, ...more);
+		window.failing = true;
+		window.failed = 0;
+		window.fetch = (path, more) => !String(path).includes("query.answered") ? real(path, more)
+			: failing ? (failed++, Promise.reject(new TypeError("down"))) : new Promise((done) => later(done, 400)).then(() => real(path, more));
+	}`, nil))
+	s.do("approve", chromedp.Evaluate(`location.hash = "#/inbox"`, nil), s.sees("out.txt"), chromedp.KeyEvent("y"), chromedp.WaitVisible("dialog input[name=by]"), chromedp.SendKeys("dialog input[name=by]", "Ann"+kb.Enter))
+	s.do("many reads fail", chromedp.Poll(`failed > 15`, nil), s.sees("could not be read"), s.lacks("without an answer"))
+	s.do("a slow one counts", chromedp.Evaluate(`failing = false`, nil), s.sees("First answer: approved, by Ann"), s.lacks("could not be read"))
+	s.cli("cancel", run, "--now")
+}

@@ -1,8 +1,8 @@
 // The questions that wait for a person, of all runs or of one, and who answered them first.
-import { useEffect, useRef, useState } from "preact/hooks";
-import { get, post, type Event, type Question, type Transcript } from "./api";
+import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { get, isFinal, post, type Event, type Question, type Transcript } from "./api";
 import { age, line } from "./text";
-import { Badge, Diff, Form, Problem, useData, useKeys, type Field } from "./parts";
+import { Badge, Diff, Form, explain, Problem, useData, useKeys, type Field } from "./parts";
 
 // The name of the person is asked once in a tab; the last one of this browser is proposed.
 const nameKey = "troupe.name";
@@ -78,7 +78,8 @@ export function Inbox({ run }: { run?: string }) {
 const Origin = ({ q }: { q: Question }) => <><a href={"#/run/" + q.run_id}>{q.run_id.slice(0, 10)}</a> · {line(q.agent)} · <Badge state={q.reason} /></>;
 
 // Closed is a question that this tab has shown and that is no longer open, with its answers in their order; null: not known yet.
-interface Closed { q: Question; answers: Reply[] | null; tries: number }
+// `tries` counts the reads that found no answer, `failed` says why the last read failed, and `final` that the next one would, too.
+interface Closed { q: Question; answers: Reply[] | null; tries: number; reading: boolean; failed: string; final: boolean }
 interface Reply { decision: string; by: string; at: string; text: string; missing: number }
 
 const closedMax = 20;
@@ -87,22 +88,34 @@ const askedSlack = 2000; // the log of the run may have the question a little af
 
 /** useClosed returns the questions that were open in this tab and are not now, the newest first, with who answered them. */
 function useClosed(open: Question[] | null): Closed[] {
-  const [list, setList] = useState<Closed[]>([]);
-  const before = useRef<Question[]>([]);
+  const list = useRef<Closed[]>([]), before = useRef<Question[]>([]);
+  const [, redraw] = useReducer((n: number) => n + 1, 0);
   useEffect(() => {
     if (!open) return;
-    let over = false;
     const now = new Set(open.map(keyOf));
     const gone = before.current.filter((q) => !now.has(keyOf(q)));
     before.current = open;
-    const all = [...gone.map((q) => ({ q, answers: null, tries: 0 })), ...list.filter((c) => !now.has(keyOf(c.q)))].slice(0, closedMax);
-    if (gone.length || all.length !== list.length) setList(all);
-    void Promise.all(all.map(async (c) => (c.answers || c.tries >= triesMax ? c : { ...c, tries: c.tries + 1, answers: await readAnswers(c.q).catch(() => null) }))).then((read) => {
-      if (!over && read.some((c, i) => c !== all[i])) setList(read);
-    });
-    return () => { over = true; };
+    const added: Closed[] = gone.map((q) => ({ q, answers: null, tries: 0, reading: false, failed: "", final: false }));
+    list.current = [...added, ...list.current.filter((c) => !now.has(keyOf(c.q)))].slice(0, closedMax);
+    redraw(0);
+    // A read may take longer than the questions stay the same: it goes on, and its result counts.
+    for (const c of list.current) if (!c.answers && !c.reading && !c.final && c.tries < triesMax) void readInto(c).then(() => redraw(0));
   }, [open]);
-  return list;
+  return list.current;
+}
+
+// readInto reads the answers to a closed question. A read that fails says nothing about them.
+async function readInto(c: Closed): Promise<void> {
+  c.reading = true;
+  try {
+    c.answers = await readAnswers(c.q);
+    c.failed = "";
+    c.tries++;
+  } catch (e) {
+    c.failed = explain(e);
+    c.final = isFinal(e);
+  }
+  c.reading = false;
 }
 
 // readAnswers reads the answers to a question from the events of its agent; null: they have none yet.
@@ -135,7 +148,7 @@ function Answered({ c }: { c: Closed }) {
     <li class="card closed">
       <p class="quiet"><Origin q={c.q} /></p>
       {c.answers?.map((a, i) => <p key={a.at}><strong>{a.missing ? `Approved by ${line(a.by)}` : `${i ? "" : "First answer: "}${line(words[a.decision] ?? a.decision)}, by ${line(a.by) || "somebody"}`}</strong> at <time>{new Date(a.at).toLocaleTimeString()}</time>{a.text && <>: {line(a.text, 300)}</>}</p>)}
-      {!c.answers && <p class="quiet">{c.tries < triesMax ? "Its answer is being read." : "It was closed without an answer."}</p>}
+      {!c.answers && <p class="quiet">{c.failed ? `Its answer could not be read: ${line(c.failed, 300)}` : c.tries < triesMax ? "Its answer is being read." : "It was closed without an answer."}</p>}
       <details><summary>The question</summary><Diff text={c.q.question} /></details>
     </li>
   );
