@@ -18,7 +18,7 @@ import (
 const painter = `---
 name: painter
 description: Paints one thing.
-tools: Read, Glob, Bash
+tools: Read, Glob, Bash(git:*), Bash(ls:*)
 model: MODEL
 effort: low
 maxTurns: 7
@@ -49,7 +49,9 @@ func TestPersonStartsARunFromTheFormOfAnAgent(t *testing.T) {
 	}
 	s := newStage(t)
 	s.signIn()
-	s.do("the form, by its key", chromedp.KeyEvent("n"), chromedp.WaitVisible("dialog textarea[name=prompt]"), s.sees("Works on any task"))
+	s.do("the agents cannot be read at first", chromedp.Evaluate(`{ const real = fetch; window.failing = true; window.fetch = (path, more) => failing && String(path).endsWith("/agents") ? Promise.reject(new TypeError("down")) : real(path, more); }`, nil),
+		chromedp.KeyEvent("n"), s.sees("The agents of the node could not be read"), chromedp.Evaluate(`failing = false`, nil), s.sees("Investigates a directory"), s.lacks("could not be read"), chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent("dialog"))
+	s.do("the form, by its key", chromedp.KeyEvent("n"), chromedp.WaitVisible("dialog textarea[name=prompt]"), s.sees("Investigates a directory"))
 	s.do("the task and the agent, by keys", chromedp.KeyEvent("paint <b>the fence</b>"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("painter"), s.sees("Paints one thing."))
 	s.do("what its definition says", s.sees("12k tokens"), s.sees("nobody"), s.sees("It is green."), s.sees("Its answer satisfies a JSON Schema: colour"), s.sees("default: low"))
 	placeholders := map[string]string{"max_turns": "default: 7", "max_tokens": "default: 60000", "minutes": "default: 2", "model": "default: builtin/scout"}
@@ -59,6 +61,10 @@ func TestPersonStartsARunFromTheFormOfAnAgent(t *testing.T) {
 		if got != want {
 			t.Errorf("the field %s shows %q, not %q", name, got, want)
 		}
+	}
+	var boxes int
+	if s.do("one box for the two rules of the shell", chromedp.Evaluate(`document.querySelectorAll("dialog input[name=tools]").length`, &boxes)); boxes != 3 {
+		t.Errorf("%d boxes for 3 tools", boxes)
 	}
 	s.checkView("start")
 	s.tabTo(`e.name === "dir"`)

@@ -92,7 +92,7 @@ export function Rows<T>({ rows, id, label, open, row, selected, select, height =
 }
 
 /** Field is one of a form: `empty` and `none` say what holds if nothing is given or chosen; `below` stands below it. */
-export interface Field { name: string; label: string; type?: string; value?: string; options?: string[]; required?: boolean; empty?: string; none?: string; min?: number; checks?: string[]; below?: ComponentChildren }
+export interface Field { name: string; label: string; type?: string; value?: string; options?: string[]; required?: boolean; empty?: string; none?: string; min?: number; checks?: { value: string; label: string }[]; below?: ComponentChildren }
 
 // valuesOf are the values of a form by their names; several of one name have lines of their own.
 function valuesOf(form: HTMLFormElement): Record<string, string> {
@@ -124,7 +124,7 @@ export function Form({ title, fields, confirm, danger, note, submit, close, chan
         <h2 id="form-title">{title}</h2>
         {note}
         {fields.map((f) => f.checks ? (
-          <fieldset key={f.name}><legend>{f.label}</legend>{f.checks.map((c) => <label key={c} class="inline"><input type="checkbox" name={f.name} value={c} defaultChecked />{line(c, 80)}</label>)}</fieldset>
+          <fieldset key={f.name}><legend>{f.label}</legend>{f.checks.map((c) => <label key={c.value} class="inline"><input type="checkbox" name={f.name} value={c.value} defaultChecked />{line(c.label, 80)}</label>)}</fieldset>
         ) : (<Fragment key={f.name}>
           <label>{f.label}
             {f.type === "area" ? <textarea name={f.name} rows={4} required={f.required}>{f.value}</textarea>

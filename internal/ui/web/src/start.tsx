@@ -2,14 +2,14 @@
 import { useState } from "preact/hooks";
 import { get, post, type AgentInfo } from "./api";
 import { line, tokens, took, usd } from "./text";
-import { Form, Text, go, useData, type Field } from "./parts";
+import { Form, Problem, Text, go, useData, type Field } from "./parts";
 
 export function StartRun({ close }: { close: () => void }) {
-  const { data, error } = useData(() => get<AgentInfo[]>("/agents"), 0, "");
+  const { data, error } = useData(() => get<AgentInfo[]>("/agents"), 5000, "");
   const [name, setName] = useState("");
   if (!data && !error) return null;
   const a = data?.find((x) => (name ? x.name === name : x.default));
-  return <Form title="Start a run" confirm="Start" close={close} changed={(v) => setName(v.agent ?? "")} fields={fieldsOf(a, data ?? [])}
+  return <Form title="Start a run" confirm="Start" close={close} note={<Problem text={error && "The agents of the node could not be read: " + error} />} changed={(v) => setName(v.agent ?? "")} fields={fieldsOf(a, data ?? [])}
     submit={async (v) => {
       const r = await post<{ run_id: string }>("/runs", requestOf(v, a));
       go("#/run/" + r.run_id);
@@ -32,9 +32,17 @@ function fieldsOf(a: AgentInfo | undefined, all: AgentInfo[]): Field[] {
     { name: "effort", label: "Effort", options: ["", "low", "medium", "high"], none: a?.effort ? line(a.effort) : "of the model" },
     { name: "permission_mode", label: "Permissions", options: ["", "default", "acceptEdits", "plan", "dontAsk"], none: a?.permission_mode ? line(a.permission_mode) : "of the node" },
   ];
-  if (a?.tools?.length) fields.push({ name: "tools", label: "Tools", checks: [...new Set(a.tools)] });
+  if (a?.tools?.length) fields.push({ name: "tools", label: "Tools", checks: checksOf(a.tools) });
   else if (a?.tools === null) fields.push({ name: "without", label: "Tools that no agent may use, with spaces between", empty: "all may be used" });
   return fields;
+}
+
+// nameOf is the tool of a rule: Bash of Bash(git:*).
+const nameOf = (rule: string): string => rule.replace(/\(.*/s, "");
+
+// checksOf has one box for each tool, whose label names all that the agent may do with it: a request takes away whole tools.
+function checksOf(rules: string[]): { value: string; label: string }[] {
+  return [...new Set(rules.map(nameOf))].map((value) => ({ value, label: [...new Set(rules.filter((r) => nameOf(r) === value))].join(", ") }));
 }
 
 // requestOf is the request of a filled form: what stays empty is left out, so that the defaults hold.
@@ -44,7 +52,7 @@ function requestOf(v: Record<string, string>, a: AgentInfo | undefined): Record<
   for (const k of ["max_turns", "max_tokens", "max_budget_usd", "max_tool_calls"]) if (v[k]) body[k] = Number(v[k]);
   if (v.minutes) body.timeout_ms = Math.round(Number(v.minutes) * 60000);
   const kept = new Set((v.tools ?? "").split("\n"));
-  const without = a?.tools?.length ? a.tools.filter((t) => !kept.has(t)).map((t) => t.replace(/\(.*/, "")) : (v.without ?? "").split(/[\s,]+/).filter(Boolean);
+  const without = a?.tools?.length ? a.tools.map(nameOf).filter((t) => !kept.has(t)) : (v.without ?? "").split(/[\s,]+/).filter(Boolean);
   if (without.length) body.disallowed_tools = [...new Set(without)];
   return body;
 }
