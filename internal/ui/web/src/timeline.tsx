@@ -79,31 +79,40 @@ export function Timeline({ run, live, open }: { run: string; live: boolean; open
     const min = u.scales.x.min!, max = u.scales.x.max!, mid = (min + max) / 2 + shift * (max - min), half = ((max - min) / 2) * by;
     u.setScale("x", by === Infinity ? { min: 0, max: end } : { min: Math.max(0, mid - half), max: Math.min(end, mid + half) });
   };
-  const current = spans.find((s) => keyOf(s) === picked);
-  const step = (by: number) => {
-    const list = spans.filter((s) => s.kind !== "turn" && s.agent === (current?.agent ?? shown[0]?.id));
-    const next = list[Math.max(0, Math.min(list.length - 1, (current ? list.indexOf(current) : by > 0 ? -1 : list.length) + by))];
-    if (next) pick(keyOf(next));
-  };
-  const row = (by: number) => {
-    const at = Math.max(0, Math.min(agents.length - 1, current ? place.get(current.agent)! + by : 0)), a = agents[at];
-    const list = spans.filter((s) => s.kind !== "turn" && s.agent === a?.id);
-    const next = current ? list.reduce<Span | undefined>((best, s) => !best || Math.abs(s.start_ms - current.start_ms) < Math.abs(best.start_ms - current.start_ms) ? s : best, undefined) : list[0];
-    if (next) { pick(keyOf(next)); setPage(Math.floor(at / perPage)); }
-  };
-  useKeys({ "+": () => zoom(0.5), "-": () => zoom(2), "0": () => zoom(Infinity), ArrowLeft: () => zoom(1, -0.25), ArrowRight: () => zoom(1, 0.25), "]": () => setPage(Math.min(page + 1, pages - 1)), "[": () => setPage(Math.max(0, page - 1)),
-    ".": () => step(1), ",": () => step(-1), j: () => row(1), k: () => row(-1), o: () => current && open(current.agent) });
+  const toPage = (by: number) => setPage(Math.max(0, Math.min(page + by, pages - 1)));
+  const { current, step } = useChoice({ spans, agents, place, picked, pick, first: shown[0]?.id, showRow: (at) => setPage(Math.floor(at / perPage)) },
+    { "+": () => zoom(0.5), "-": () => zoom(2), "0": () => zoom(Infinity), ArrowLeft: () => zoom(1, -0.25), ArrowRight: () => zoom(1, 0.25), "]": () => toPage(1), "[": () => toPage(-1) }, open);
   return (
     <div class="pad" tabIndex={0} role="region" aria-label="View">
       <Problem text={error} />
       <div class="bar"><span class="legend">{[...looks].reverse().map((l) => <span key={l.name}><i class={`swatch k${l.color} h-${l.hatch || "none"}`} /> {l.what}</span>)}</span>
         <span class="buttons"><button onClick={() => zoom(0.5)}>Zoom in <kbd>+</kbd></button><button onClick={() => zoom(2)}>Zoom out <kbd>-</kbd></button><button onClick={() => zoom(Infinity)}>All <kbd>0</kbd></button><button onClick={() => step(-1)}>Span before <kbd>,</kbd></button><button onClick={() => step(1)}>Next span <kbd>.</kbd></button>
-          {pages > 1 && <><button onClick={() => setPage(Math.max(0, page - 1))}>Agents before <kbd>[</kbd></button><button onClick={() => setPage(Math.min(page + 1, pages - 1))}>Next agents <kbd>]</kbd></button> {from + 1}–{from + shown.length} of {agents.length}</>}</span></div>
+          {pages > 1 && <><button onClick={() => toPage(-1)}>Agents before <kbd>[</kbd></button><button onClick={() => toPage(1)}>Next agents <kbd>]</kbd></button> {from + 1}–{from + shown.length} of {agents.length}</>}</span></div>
       <p class="span" role="status">{current ? describe(current) : "No span is chosen: . and , choose one, j and k another agent, o opens its transcript."}</p>
       <div ref={box} class="plot" role="img" aria-label="What each agent did when, by the time of the logs; the list below has the longest spans" />
       <details><summary>The longest spans as a list</summary><ul class="events">{[...spans].filter((s) => s.kind !== "turn").sort((a, b) => b.end_ms - b.start_ms - a.end_ms + a.start_ms).slice(0, 50).map((s, i) => <li key={i}><button class="link" onClick={() => open(s.agent)}>{line(s.agent_name)} {s.agent}</button> {s.kind === "waiting" ? "waits for" : s.kind} {line(s.name, 60)} {took(s.end_ms - s.start_ms)}, at {took(s.start_ms)}</li>)}</ul></details>
     </div>
   );
+}
+
+interface Choice { spans: Span[]; agents: { id: string }[]; place: Map<string, number>; picked: string; pick: (key: string) => void; first: string | undefined; showRow: (at: number) => void }
+
+/** useChoice returns the chosen span, and what chooses the next one of its agent. Its keys are those of the view, and those that choose a span. */
+function useChoice(c: Choice, keys: Record<string, () => void>, open: (agent: string) => void): { current: Span | undefined; step: (by: number) => void } {
+  const current = c.spans.find((s) => keyOf(s) === c.picked);
+  const spansOf = (agent: string | undefined): Span[] => c.spans.filter((s) => s.kind !== "turn" && s.agent === agent);
+  const step = (by: number) => {
+    const list = spansOf(current?.agent ?? c.first);
+    const next = list[Math.max(0, Math.min(list.length - 1, (current ? list.indexOf(current) : by > 0 ? -1 : list.length) + by))];
+    if (next) c.pick(keyOf(next));
+  };
+  const row = (by: number) => {
+    const at = Math.max(0, Math.min(c.agents.length - 1, current ? c.place.get(current.agent)! + by : 0)), list = spansOf(c.agents[at]?.id);
+    const next = current ? list.reduce<Span | undefined>((best, s) => !best || Math.abs(s.start_ms - current.start_ms) < Math.abs(best.start_ms - current.start_ms) ? s : best, undefined) : list[0];
+    if (next) { c.pick(keyOf(next)); c.showRow(at); }
+  };
+  useKeys({ ...keys, ".": () => step(1), ",": () => step(-1), j: () => row(1), k: () => row(-1), o: () => current && open(current.agent) });
+  return { current, step };
 }
 
 function arrange(spans: Span[]): { agents: { id: string; name: string }[]; place: Map<string, number> } {
