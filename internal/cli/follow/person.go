@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/interrupt"
 	"github.com/troupe-run/troupe/internal/cli/request"
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/term"
@@ -112,18 +113,16 @@ func (p *terminalUser) sayWaits() {
 func (p *terminalUser) putQuestion(q client.Question, f *Follower) error {
 	o := &openQuestion{question: q, typed: make(chan typedInput), done: make(chan struct{})}
 	mode := newTerminalMode(p.console.In, func() { o.give(typedInput{resumed: true}) })
-	err := mode.take(request.NeedsDecision(q))
-	if errors.Is(err, errTaken) {
+	hasKeys, err := p.acquire(mode, request.NeedsDecision(q), f.sig)
+	if err != nil {
 		p.sayWaits()
 		return nil
 	}
-	hasKeys := err == nil && request.NeedsDecision(q)
 	if o.reader, err = newKeyReader(p.console.In); err != nil {
 		mode.restore()
 		return fmt.Errorf("read the terminal: %w", err)
 	}
 	f.Settle()
-	p.mode.Store(mode)
 	p.open = o
 	p.shown[q.Agent+" "+q.Query] = true
 	o.name = f.tree.AgentName(q.Agent)
@@ -134,6 +133,25 @@ func (p *terminalUser) putQuestion(q client.Question, f *Follower) error {
 	p.drawPrompt()
 	go o.read()
 	return nil
+}
+
+// acquire begins to read the terminal, by keys if it can and they are wanted, or returns errTaken. A second Ctrl-C may end
+// the process at any time: so restoreTerminal knows the mode before it is switched, and a mode that is switched while the
+// process ends is put back here.
+func (p *terminalUser) acquire(mode *terminalMode, wantsKeys bool, sig *interrupt.Signals) (hasKeys bool, err error) {
+	p.mode.Store(mode)
+	if wantsKeys {
+		err = mode.acquireKeys()
+	} else {
+		err = mode.acquireLines()
+	}
+	if sig.Ending.Load() {
+		mode.restore()
+	}
+	if errors.Is(err, errTaken) {
+		return false, err
+	}
+	return wantsKeys && err == nil, nil // a terminal without keys is read by lines
 }
 
 // printQuestion prints the question on the screen, and what the keys mean.

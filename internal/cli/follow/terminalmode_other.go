@@ -12,7 +12,9 @@ type terminalMode struct{}
 
 func newTerminalMode(*os.File, func()) *terminalMode { return &terminalMode{} }
 
-func (*terminalMode) take(bool) error { return errors.ErrUnsupported }
+func (*terminalMode) acquireLines() error { return errors.ErrUnsupported }
+
+func (*terminalMode) acquireKeys() error { return errors.ErrUnsupported }
 
 func (*terminalMode) restore() {}
 

@@ -31,26 +31,40 @@ func newTerminalMode(f *os.File, resumed func()) *terminalMode {
 	return &terminalMode{file: f, resumed: resumed}
 }
 
-// take begins to read a terminal, with keys: each key at once. It drops what was typed before. Where another program reads
-// the keys it returns errTaken: the question of that program comes first, and the mode that it found is the one to go
-// back to. With keys, until restore, it also handles the signals that would leave the terminal in this mode. After
-// another error the terminal is read by lines.
-func (m *terminalMode) take(keys bool) error {
+// acquireLines begins to read a terminal by lines. It drops what was typed before. Where another program reads the keys it
+// returns errTaken: the question of that program comes first, and the mode that it found is the one to go back to.
+func (m *terminalMode) acquireLines() error { return m.acquire(m.drop) }
+
+// acquireKeys is acquireLines for each key at once. Until restore it also handles the signals that would leave the terminal
+// in this mode. After an error other than errTaken the terminal is read by lines, and what was typed before is dropped, too.
+func (m *terminalMode) acquireKeys() error { return m.acquire(m.beginKeys) }
+
+func (m *terminalMode) acquire(begin func(now *unix.Termios) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	defer lockTerminals()()
 	now, err := unix.IoctlGetTermios(int(m.file.Fd()), getMode)
-	if err == nil && now.Lflag&unix.ICANON == 0 {
+	if err != nil {
+		return fmt.Errorf("mode of the terminal: %w", err)
+	}
+	if now.Lflag&unix.ICANON == 0 {
 		return errTaken
 	}
-	if err == nil && !keys {
-		err = unix.IoctlSetTermios(int(m.file.Fd()), setAndDrop, now)
+	return begin(now)
+}
+
+// drop sets a mode, and drops what was typed.
+func (m *terminalMode) drop(mode *unix.Termios) error {
+	if err := unix.IoctlSetTermios(int(m.file.Fd()), setAndDrop, mode); err != nil {
+		return fmt.Errorf("mode of the terminal: %w", err)
 	}
-	if err != nil || !keys {
-		return err
-	}
+	return nil
+}
+
+// beginKeys switches the mode from now, and handles signals. The caller holds mu.
+func (m *terminalMode) beginKeys(now *unix.Termios) error {
 	if err := m.enter(); err != nil {
-		return err
+		return errors.Join(err, m.drop(now))
 	}
 	modesOn.Add(1)
 	stopsLater.Do(func() { go stopWithoutKeys() })
@@ -91,8 +105,8 @@ func (m *terminalMode) enter() error {
 	keys := *before
 	keys.Lflag &^= unix.ICANON | unix.ECHO
 	keys.Cc[unix.VMIN], keys.Cc[unix.VTIME] = 1, 0
-	if err := unix.IoctlSetTermios(int(m.file.Fd()), setAndDrop, &keys); err != nil {
-		return fmt.Errorf("mode of the terminal: %w", err)
+	if err := m.drop(&keys); err != nil {
+		return err
 	}
 	m.before = before
 	return nil
@@ -106,7 +120,7 @@ func (m *terminalMode) leave() {
 	}
 }
 
-// restore puts the terminal back as readKeys found it. Any goroutine may call it, also twice.
+// restore puts the terminal back as acquireKeys found it; after acquireLines it does nothing. Any goroutine may call it, also twice.
 func (m *terminalMode) restore() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
