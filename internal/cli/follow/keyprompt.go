@@ -37,9 +37,17 @@ type keyPrompt struct {
 	question client.Question
 	quiet    time.Time // since when no key was pressed
 	pressed  byte      // the key that counts unless another one follows; 0: none
-	early    bool      // a key did not count, because it came too early
-	unknown  bool      // a key did not count, because it means nothing at this question
+	ignored  ignored   // why the last key did not count
 }
+
+// ignored says why a key did not count.
+type ignored int
+
+const (
+	ignoredNone        ignored = iota // it counts, or none was pressed
+	ignoredEarly                      // it came too early, or with others
+	ignoredMeaningless                // it means nothing at this question
+)
 
 // newKeyPrompt begins with the question on the screen at a time.
 func newKeyPrompt(q client.Question, shown time.Time) *keyPrompt {
@@ -48,24 +56,27 @@ func newKeyPrompt(q client.Question, shown time.Time) *keyPrompt {
 
 // press takes what was typed at a time.
 func (p *keyPrompt) press(typed string, at time.Time) {
-	before := p.quiet
+	if p.pressed != 0 && at.Sub(p.quiet) >= keySettle {
+		return // the key before it answers: settled is about to return it
+	}
+	isQuick := at.Sub(p.quiet) < keyQuiet
 	p.quiet = at
-	if p.pressed != 0 && at.Sub(before) < keySettle {
+	if p.pressed != 0 {
 		if strings.Trim(typed, "\r\n") != "" {
-			p.pressed, p.early = 0, true
+			p.pressed, p.ignored = 0, ignoredEarly
 		}
 		return
 	}
 	key := strings.TrimRight(typed, "\r\n") // a habit: the key and Enter
-	p.unknown = len(key) == 0 || len(key) == 1 && !p.offers(lower(key[0]))
+	isMeaningless := len(key) == 0 || len(key) == 1 && !p.offers(lower(key[0]))
 	switch {
-	case p.unknown && at.Sub(before) < keyQuiet: // one of several keys
-	case p.unknown:
-		p.early = false
-	case len(key) > 1 || at.Sub(before) < keyQuiet:
-		p.early = true
+	case isMeaningless && isQuick && p.ignored == ignoredEarly: // one of several keys
+	case isMeaningless:
+		p.ignored = ignoredMeaningless
+	case len(key) > 1 || isQuick:
+		p.ignored = ignoredEarly
 	default:
-		p.pressed, p.early = lower(key[0]), false
+		p.pressed, p.ignored = lower(key[0]), ignoredNone
 	}
 }
 

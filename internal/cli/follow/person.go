@@ -201,9 +201,9 @@ func (p *terminalUser) drawPrompt() {
 	switch o := p.open; {
 	case o.lineFor != 0:
 		text = "  " + chosen(o.question, o.lineFor) + ": "
-	case o.keys != nil && o.keys.early:
+	case o.keys != nil && o.keys.ignored == ignoredEarly:
 		text = "  too early, or not a single key; press it again: "
-	case o.keys != nil && o.keys.unknown:
+	case o.keys != nil && o.keys.ignored == ignoredMeaningless:
 		text = "  that key means nothing at this question (? lists the answers); one key: "
 	case o.keys == nil && !request.NeedsDecision(o.question):
 		text = "  approve, deny, skip, or text (? lists the answers): "
@@ -291,7 +291,7 @@ func (p *terminalUser) takeInput(s *session.Session, in typedInput) error {
 		return nil
 	}
 	o.keys.press(in.text, time.Now())
-	if o.keys.early || o.keys.unknown {
+	if o.keys.ignored != ignoredNone {
 		p.drawPrompt()
 	}
 	return nil
@@ -347,7 +347,7 @@ func (p *terminalUser) takeKey(s *session.Session) error {
 		p.drawPrompt()
 		return nil
 	}
-	o.keys.early = false
+	o.keys.ignored = ignoredNone
 	p.drawPrompt()
 	p.console.Say(string(key) + " (" + chosen(o.question, key) + ")")
 	return p.send(s, o.keys.decide(key, ""))
