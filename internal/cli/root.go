@@ -31,6 +31,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/runs"
 	"github.com/troupe-run/troupe/internal/cli/schedules"
 	"github.com/troupe-run/troupe/internal/cli/screen"
+	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/cli/tools"
 	"github.com/troupe-run/troupe/internal/term"
 )
@@ -166,7 +167,7 @@ func (a *app) prepareCommand(c *cobra.Command, _ []string) error {
 	can := strings.Fields(c.Annotations[command.Formats])
 	if len(can) > 0 {
 		if c.Annotations[command.WithoutSettings] == "" {
-			if err := a.applySettings(c, can); err != nil {
+			if err := a.applySettings(c, can, a.sessions, a.origins); err != nil {
 				return err
 			}
 		}
@@ -187,8 +188,8 @@ func (a *app) prepareCommand(c *cobra.Command, _ []string) error {
 	return nil
 }
 
-// applySettings sets the flags that were not given from the settings.
-func (a *app) applySettings(c *cobra.Command, can []string) error {
+// applySettings is run.ApplySettings.
+func (a *app) applySettings(c *cobra.Command, can []string, sessions *session.Opener, origins *request.Origins) error {
 	found, err := command.LoadSettings(c, a.console.Getenv)
 	if known := (*exit.Failure)(nil); errors.As(err, &known) {
 		return known
@@ -196,7 +197,7 @@ func (a *app) applySettings(c *cobra.Command, can []string) error {
 	if err != nil {
 		return &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong"}
 	}
-	a.sessions.RequestRates, a.sessions.TokenRates = found["requests_per_minute"].Value, found["tokens_per_minute"].Value
+	sessions.RequestRates, sessions.TokenRates = found["requests_per_minute"].Value, found["tokens_per_minute"].Value
 	for _, s := range found {
 		f := c.Flags().Lookup(s.Flag())
 		switch {
@@ -209,13 +210,13 @@ func (a *app) applySettings(c *cobra.Command, can []string) error {
 		case s.Key == "output" && !slices.Contains(can, s.Value):
 			continue // the setting is for other commands
 		case s.Key == "model":
-			a.sessions.Model = s.Value // not as a flag: the node reports where the model was named
+			sessions.Model = s.Value // not as a flag: the node reports where the model was named
 			continue
 		}
 		if s.Key == "json_schema" {
-			a.origins.SchemaBelow = s.Below
+			origins.SchemaBelow = s.Below
 		}
-		a.origins.TokensByDirectory = a.origins.TokensByDirectory || s.Key == "max_tokens" && s.Raised
+		origins.TokensByDirectory = origins.TokensByDirectory || s.Key == "max_tokens" && s.Raised
 		if err := f.Value.Set(s.Value); err != nil {
 			return &exit.Failure{Code: exit.Usage, Err: s.Error(err.Error())}
 		}

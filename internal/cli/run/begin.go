@@ -13,19 +13,21 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/request"
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
 // Begin begins a run for a screen that owns the terminal: it does what the command start does with these flags and this
-// prompt ("": none), reads no input, and returns what the command says instead of printing it. Settings applies the user's
-// settings to the flags.
-func (cs *Commands) Begin(settings func(c *cobra.Command, formats []string) error) func(ctx context.Context, flags []string, prompt string) (client.RunAccepted, string, error) {
+// prompt ("": none), reads no input, and returns what the command says instead of printing it. Settings are applied to each
+// run anew: of one that was begun before nothing remains, and several may begin at once.
+func (cs *Commands) Begin(settings ApplySettings) func(ctx context.Context, flags []string, prompt string) (client.RunAccepted, string, error) {
 	return func(ctx context.Context, words []string, prompt string) (accepted client.RunAccepted, notes string, err error) {
 		if strings.TrimSpace(prompt) == "-" {
 			return accepted, "", exit.UsageError("write what to do", "the task is read from here, not from stdin")
 		}
-		quiet := *cs
+		sessions := *cs.Sessions
+		quiet := Commands{Console: cs.Console, Sessions: &sessions, Origins: &request.Origins{}}
 		said, err := captureConsole(&quiet)
 		if err != nil {
 			return accepted, "", err
@@ -35,6 +37,10 @@ func (cs *Commands) Begin(settings func(c *cobra.Command, formats []string) erro
 		return accepted, notes, errors.Join(err, failed)
 	}
 }
+
+// ApplySettings sets the flags of a command that were not given from the user's settings, and what of them is no flag in
+// sessions and origins.
+type ApplySettings func(c *cobra.Command, formats []string, sessions *session.Opener, origins *request.Origins) error
 
 // captureConsole replaces the console by one whose lines are returned by the function, which ends it.
 func captureConsole(cs *Commands) (said func() (string, error), err error) {
@@ -61,12 +67,12 @@ func captureConsole(cs *Commands) (said func() (string, error), err error) {
 }
 
 // begin begins a run on a node that is running.
-func (cs *Commands) begin(ctx context.Context, settings func(c *cobra.Command, formats []string) error, words []string, prompt string) (accepted client.RunAccepted, err error) {
+func (cs *Commands) begin(ctx context.Context, settings ApplySettings, words []string, prompt string) (accepted client.RunAccepted, err error) {
 	c, flags := cs.startCommand()
 	if err := c.ParseFlags(words); err != nil {
 		return accepted, command.ExplainFlagError(c, err)
 	}
-	if err := settings(c, strings.Fields(command.RunFormats)); err != nil {
+	if err := settings(c, strings.Fields(command.RunFormats), cs.Sessions, cs.Origins); err != nil {
 		return accepted, err
 	}
 	var args []string
