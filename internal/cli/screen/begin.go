@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/troupe-run/troupe/internal/compare"
 	"github.com/troupe-run/troupe/internal/replay"
 	"github.com/troupe-run/troupe/internal/runfile"
+	"github.com/troupe-run/troupe/internal/term"
 	"github.com/troupe-run/troupe/internal/top"
 )
 
@@ -44,10 +46,69 @@ func flagWords(pairs ...string) (words []string) {
 	return words
 }
 
+// begun is a run that begins. Its fields are set once done is closed.
+type begun struct {
+	effect top.Effect
+	run    string
+	done   chan struct{}
+	data   any
+	isLost bool
+	err    error
+}
+
+// beginInBackground begins the run of an effect, which goes on as the screen is left; nil: the effect begins none. Only the
+// loop of the screen calls it, and what follows the loop.
+func (n *nodeLink) beginInBackground(e top.Effect) *begun {
+	b := &begun{effect: e, done: make(chan struct{})}
+	switch e := e.(type) {
+	case top.StartRun:
+		b.run = e.ID
+	case top.ForkRun:
+		b.run = e.ID
+	default:
+		return nil
+	}
+	n.begins = append(n.begins, b)
+	go func() {
+		defer close(b.done)
+		b.data, b.isLost, b.err = n.request(e, nil)
+	}()
+	return b
+}
+
+// noteShown forgets the run of an effect: the screen shows what became of it.
+func (n *nodeLink) noteShown(e top.Effect) {
+	n.begins = slices.DeleteFunc(n.begins, func(b *begun) bool { return b.effect == e })
+}
+
+// finishBegins waits for the runs that began as the screen was left, and says what became of them. So the copy of a directory
+// that is made for a fork is completed, or removed.
+func (n *nodeLink) finishBegins(say func(line string)) (err error) {
+	for _, b := range n.begins {
+		select {
+		case <-b.done:
+		default:
+			say("waiting for run " + b.run + " to begin")
+			<-b.done
+		}
+		if b.isLost {
+			say("run " + b.run + " may have begun: troupe list shows it then")
+		}
+		if b.err != nil {
+			err = errors.Join(err, b.err)
+			continue
+		}
+		reply, _ := b.data.(top.Begun)
+		if !strings.Contains(reply.Notes, reply.Run) {
+			say("run " + reply.Run + " has begun")
+		}
+		say(term.CleanLine(reply.Notes))
+	}
+	return err
+}
+
 // beginRun begins a run as the command start does.
 func (n *nodeLink) beginRun(flags []string, prompt string) (top.Begun, error) {
-	n.begins.Add(1)
-	defer n.begins.Done()
 	accepted, notes, err := n.begin(n.ctx, flags, prompt)
 	return top.Begun{Run: accepted.RunID, Notes: cmp.Or(notes, "run "+accepted.RunID+" has begun")}, err
 }

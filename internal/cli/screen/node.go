@@ -26,17 +26,17 @@ const (
 
 // nodeLink executes the screen's effects on a node. If the node is lost, it connects to the next one.
 type nodeLink struct {
-	ctx  context.Context
-	open func(ctx context.Context) (*session.Session, error)
-	send func(top.Input)
-	// begin begins a run, and begins counts those under way.
-	begin  func(ctx context.Context, flags []string, prompt string) (client.RunAccepted, string, error)
-	begins sync.WaitGroup
+	ctx   context.Context
+	open  func(ctx context.Context) (*session.Session, error)
+	send  func(top.Input)
+	begin func(ctx context.Context, flags []string, prompt string) (client.RunAccepted, string, error)
 
 	mu      sync.Mutex
 	session *session.Session // nil: not connected
 
-	followed *followed // only the loop of the screen uses it
+	// Only the loop of the screen uses these, and what follows it.
+	followed *followed
+	begins   []*begun // runs of which the screen does not yet show whether they have begun
 }
 
 // followed is the run whose events are forwarded to the screen.
@@ -111,22 +111,33 @@ func (n *nodeLink) drop(s *session.Session) {
 
 // carryOut executes an effect and returns its answer. ok is false if another run has replaced a Follow.
 func (n *nodeLink) carryOut(e top.Effect, run *followed) (answer top.Fetched, ok bool) {
-	s, err := n.connect()
-	lost := err != nil
-	var data any
-	if err == nil {
-		if _, ok := e.(top.Follow); ok {
-			if err = n.follow(s, run); errors.Is(err, errReplaced) {
-				return answer, false
-			}
-		} else {
-			data, err = n.answerEffect(s, e)
-		}
-		if lost = isLost(s, err); lost && (s.IsGone(err) || s.Context.Err() != nil) {
-			n.drop(s)
-		}
+	data, lost, err := n.request(e, run)
+	if errors.Is(err, errReplaced) {
+		return answer, false
 	}
-	answer = top.Fetched{Effect: e, Data: data, Lost: lost, At: time.Now()}
+	return answerOf(e, data, lost, err), true
+}
+
+// request connects to a node, sends the request of an effect, and returns its reply. lost says that no node answered.
+func (n *nodeLink) request(e top.Effect, run *followed) (data any, lost bool, err error) {
+	s, err := n.connect()
+	if err != nil {
+		return nil, true, err
+	}
+	if _, ok := e.(top.Follow); ok {
+		err = n.follow(s, run)
+	} else {
+		data, err = n.answerEffect(s, e)
+	}
+	if lost = isLost(s, err); lost && (s.IsGone(err) || s.Context.Err() != nil) {
+		n.drop(s)
+	}
+	return data, lost, err
+}
+
+// answerOf is what the screen learns of the outcome of an effect.
+func answerOf(e top.Effect, data any, lost bool, err error) top.Fetched {
+	answer := top.Fetched{Effect: e, Data: data, Lost: lost, At: time.Now()}
 	if err != nil {
 		f := exit.Explain(err)
 		answer.Problem = exit.PlainText(f)
@@ -134,7 +145,7 @@ func (n *nodeLink) carryOut(e top.Effect, run *followed) (answer top.Fetched, ok
 			answer.Problem += ": " + f.Hint
 		}
 	}
-	return answer, true
+	return answer
 }
 
 // answerEffect sends the request of an effect, and returns its reply. Of these a run that begins may need time to copy a

@@ -100,7 +100,11 @@ func (cs *Commands) show(word string) (err error) {
 	p := tea.NewProgram(screen, tea.WithContext(sig.Starting), tea.WithInput(cs.Console.In), tea.WithOutput(cs.Console.Out), tea.WithEnvironment(os.Environ()), tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond))
 	n.send = func(in top.Input) { p.Send(in) }
 	_, err = p.Run()
-	n.begins.Wait() // a copy of a directory that is made for a fork is completed, or removed
+	if late := n.finishBegins(cs.Console.Say); late != nil && sig.Starting.Err() != nil {
+		cs.Console.Say(term.CleanLine(late.Error())) // the exit code is that of the signal
+	} else if late != nil {
+		err = errors.Join(err, late)
+	}
 	if sig.Starting.Err() != nil {
 		return exit.WithCode(sig.ExitCode())
 	}
@@ -156,6 +160,9 @@ func (p *program) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 		return p, p.update(top.Resized{Width: m.Width, Height: m.Height})
 	case top.Ticked:
 		return p, tea.Batch(p.update(m), tick())
+	case top.Fetched:
+		p.node.noteShown(m.Effect)
+		return p, p.update(m)
 	case top.Input:
 		return p, p.update(m)
 	}
@@ -164,12 +171,20 @@ func (p *program) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 
 func (p *program) update(in top.Input) tea.Cmd { return p.commands(p.model.Update(in)) }
 
-// commands executes effects, each in a goroutine of bubbletea.
+// commands executes effects, each in a goroutine of bubbletea. That may never call a command that it got as the screen is
+// left: so runs begin in goroutines of their own.
 func (p *program) commands(effects []top.Effect) tea.Cmd {
 	var list []tea.Cmd
 	for _, e := range effects {
 		if _, ok := e.(top.Quit); ok {
 			return tea.Quit
+		}
+		if b := p.node.beginInBackground(e); b != nil {
+			list = append(list, func() tea.Msg {
+				<-b.done
+				return answerOf(e, b.data, b.isLost, b.err)
+			})
+			continue
 		}
 		var run *followed
 		if f, ok := e.(top.Follow); ok {
