@@ -195,7 +195,7 @@ func questionBindings() []binding {
 		{keys: []string{"p"}, show: "p", word: "this dir", help: "approve calls like this one in all your runs in the directory", when: selected(func(q client.Question) bool { return hasRule(q) && q.Approvals < 2 }),
 			do: answer(spec.Approve, "project")},
 		{keys: []string{"w"}, show: "w", word: "answer", help: "answer the question", when: selected(func(q client.Question) bool { return !needsDecision(q) }), do: askAnswer},
-		{keys: []string{"n"}, show: "n", word: "no", help: "deny it", when: selected(func(client.Question) bool { return true }), do: answer(spec.Deny, "")},
+		{keys: []string{"n"}, show: "n", word: "no", help: "deny it; where that may end the agent, it asks for a reason first", when: selected(func(client.Question) bool { return true }), do: deny},
 		{keys: []string{"r"}, show: "r", word: "no, why", help: "deny it, with a reason that the agent reads", when: selected(func(client.Question) bool { return true }), do: askDenial},
 	}
 }

@@ -67,6 +67,8 @@ func TestAnswers(t *testing.T) {
 		return r
 	}
 	other := client.AnswerRequest{RunID: "01k9z2zzzzzzzzzzzzzzzzzzzz", Agent: "root", Query: "3-0.0", Decision: spec.TextOnly, Text: "the second one", By: "ann"}
+	denied := other
+	denied.Decision, denied.Text = spec.Deny, "ask later"
 	for name, c := range map[string]struct {
 		play func(s *screen)
 		want []SendAnswer
@@ -76,6 +78,8 @@ func TestAnswers(t *testing.T) {
 		"approve in directory":  {func(s *screen) { s.press("p") }, []SendAnswer{{with(func(r *client.AnswerRequest) { r.Decision, r.Always = spec.Approve, "project" })}}},
 		"deny":                  {func(s *screen) { s.press("n") }, []SendAnswer{{with(func(r *client.AnswerRequest) { r.Decision = spec.Deny })}}},
 		"deny with a reason":    {func(s *screen) { s.press("r").enterText("use the other file") }, []SendAnswer{{with(func(r *client.AnswerRequest) { r.Decision, r.Text = spec.Deny, "use the other file" })}}},
+		"deny no call":          {func(s *screen) { s.press("j", "n") }, nil},
+		"deny no call, asked":   {func(s *screen) { s.press("j", "n").enterText("ask later") }, []SendAnswer{{denied}}},
 		"a denial that is left": {func(s *screen) { s.press("r", "n", "esc") }, nil},
 		"an answer":             {func(s *screen) { s.press("j", "w").enterText("the second one") }, []SendAnswer{{other}}},
 		"an empty answer":       {func(s *screen) { s.press("j", "w", "enter") }, nil},

@@ -138,6 +138,15 @@ func decide(m *Model, k Key, d spec.Decision, always string) []Effect {
 	return m.answer(q, d, "", always)
 }
 
+// deny denies the selected question at once, if it is about a decision: another one asks for an answer, and its denial may
+// end the agent.
+func deny(m *Model, k Key) []Effect {
+	if q, ok := selectedQuestion(m); ok && needsDecision(q) {
+		return decide(m, k, spec.Deny, "")
+	}
+	return askDenial(m, k)
+}
+
 // askDenial asks for the reason of a denial.
 func askDenial(m *Model, k Key) []Effect {
 	q, _ := selectedQuestion(m)
