@@ -37,8 +37,7 @@ func askStart(m *Model) []Effect {
 // askFork asks for a fork of the run after a turn of the agent of the transcript.
 func askFork(m *Model) []Effect {
 	id, run, agent := m.newID(), m.run.id, m.run.agent
-	turn := m.run.transcript.turnAt(m.lastLine())
-	newest := m.run.transcript.newestTurn()
+	turn, newest := turnToFork(m), completedTurns(m)
 	fields := append([]field{
 		{label: "After turn", isRequired: true, text: strconv.Itoa(turn), hint: fmt.Sprintf("0 to %d", newest)},
 		{label: "Message", rows: taskRows, hint: "for the next turn; empty: none"},
@@ -67,7 +66,16 @@ func tokensValue(text string) string {
 }
 
 // canFork reports whether the agent of the transcript has completed a turn.
-func canFork(m *Model) bool { return m.run.transcript.newestTurn() > 0 }
+func canFork(m *Model) bool { return completedTurns(m) > 0 }
+
+// completedTurns returns the last turn of the transcript that the agent has completed; the reply of the one after it may be
+// there, too.
+func completedTurns(m *Model) int {
+	return min(m.run.transcript.newestTurn(), m.run.tree().FinishedTurn(m.run.agent))
+}
+
+// turnToFork returns the turn that the last line on the screen belongs to, or the last one that is complete.
+func turnToFork(m *Model) int { return min(m.run.transcript.turnAt(m.lastLine()), completedTurns(m)) }
 
 // comparedRun returns the run of the view, which another one is compared with; "": there is none.
 func comparedRun(m *Model) string {

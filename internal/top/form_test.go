@@ -3,8 +3,11 @@ package top
 import (
 	"encoding/json"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/troupe-run/troupe/agent/event"
 )
 
 // TestFormsBeginRuns: a form sends what was typed, keeps it if the request is refused or lost, and opens the run that begins.
@@ -82,6 +85,33 @@ func TestTurnsOfMessages(t *testing.T) {
 	if got, want := turnsOf(doc.Messages, 2), []int{0, 0, 0, 0, 1, 2}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
+}
+
+// TestTurnsWhileOneRuns: the turn that runs does not change the numbers of those before it, and a fork begins after one that is
+// complete.
+func TestTurnsWhileOneRuns(t *testing.T) {
+	s := newScreen(t, 80, 24).openTeam().press("down", "down", "2")
+	learn := func(turn int, kinds ...event.Kind) {
+		s.learnTurn("root-1-1", turn, kinds...)
+		s.fetched(FetchTranscript{runID, "root-1-1"}, json.RawMessage(`{"messages":[{"role":"user","text":"go"},{"role":"assistant","text":"one"},{"role":"user","text":"on"},{"role":"assistant","text":"two"}]}`))
+	}
+	want := func(when string, turn int) {
+		t.Helper()
+		if got := s.m.run.transcript.newestTurn(); got != 2 {
+			t.Errorf("%s: the last reply is of turn %d\n%s", when, got, s.draw())
+		}
+		if s.press("f"); s.m.form == nil || s.m.form.fields[0].text != strconv.Itoa(turn) {
+			t.Errorf("%s: no fork after turn %d\n%s", when, turn, s.draw())
+		}
+		s.press("esc")
+	}
+	learn(1, event.KindMessageAssistant, event.KindTurnFinished)
+	learn(2, event.KindTurnStarted, event.KindMessageAssistant)
+	want("its tools run", 1)
+	learn(2, event.KindTurnFinished)
+	want("it has ended", 2)
+	learn(3, event.KindTurnStarted)
+	want("the next one runs", 2)
 }
 
 // TestEntriesTurnPages: the pages of a log go forth and back, and o shows the log of the next agent from its start.

@@ -81,9 +81,8 @@ var scenes = []struct {
 
 func (s *screen) openTranscript() {
 	s.openTeam().press("down", "down", "2")
-	second := eventOf(5000, "root-1-1", event.KindTurnStarted, map[string]any{})
-	second.Turn = 2
-	s.learn(EventsRead{runID, append(endEvents()[:0:0], second)})
+	s.learnTurn("root-1-1", 1, event.KindMessageAssistant, event.KindTurnFinished)
+	s.learnTurn("root-1-1", 2, event.KindTurnStarted, event.KindMessageAssistant, event.KindTurnFinished)
 	s.fetched(FetchTranscript{runID, "root-1-1"}, json.RawMessage(teamTranscript))
 }
 

@@ -104,7 +104,7 @@ const (
 func transcriptText(m *Model) []string {
 	t := &m.run.transcript
 	if !t.drawn {
-		t.lines, t.drawn = t.draw(m.style, m.width, m.run.tree().TurnOf(m.run.agent)), true
+		t.lines, t.drawn = t.draw(m.style, m.width, m.run.tree().RepliedTurn(m.run.agent)), true
 	}
 	lines := slices.Clone(t.lines)
 	head := m.style.Bold(cleanLine(m.run.tree().AgentName(m.run.agent))) + " " + m.style.Dim("("+cleanLine(m.run.agent)+")")
@@ -177,8 +177,8 @@ func (t *transcript) draw(s term.Style, width, turn int) (lines []string) {
 	return lines
 }
 
-// turnsOf returns the turn of each message of the assistant, 0 of imported ones, if the agent is at a turn. The ids of calls
-// begin with their turn.
+// turnsOf returns the turn of each message of the assistant, 0 of imported ones, if the last of them is of a turn. The ids of
+// calls begin with their turn.
 func turnsOf(messages []model.Message, turn int) []int {
 	turns := make([]int, len(messages))
 	next := turn + 1

@@ -186,7 +186,7 @@ func (m *Model) statusLine() string {
 		parts = append(parts, fmt.Sprintf("lines %d to %d of %d", p.top+1, min(p.top+m.bodyHeight(), len(p.lines)), len(p.lines)))
 	}
 	if m.view == viewTranscript && canFork(m) {
-		parts = append(parts, fmt.Sprintf("turn %d", m.run.transcript.turnAt(m.lastLine())))
+		parts = append(parts, fmt.Sprintf("turn %d", turnToFork(m)))
 	}
 	return m.style.Dim(strings.Join(parts, "   "))
 }

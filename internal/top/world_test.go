@@ -156,6 +156,15 @@ func (s *screen) openTeam() *screen {
 
 func (s *screen) learn(in Input) { s.effects = append(s.effects, s.m.Update(in)...) }
 
+// learnTurn learns events of a turn of an agent.
+func (s *screen) learnTurn(agent string, turn int, kinds ...event.Kind) {
+	for _, kind := range kinds {
+		e := eventOf(5000, agent, kind, map[string]any{})
+		e.Turn = turn
+		s.learn(EventsRead{runID, []client.Event{e}})
+	}
+}
+
 func (s *screen) fetched(e Effect, data any) { s.learn(Fetched{Effect: e, Data: data, At: s.clock}) }
 
 // press presses keys, each a second after the one before.
