@@ -104,7 +104,10 @@ func handleFormAnswer(m *Model, f Fetched) (effects []Effect, ok bool) {
 	if f.Problem != "" {
 		m.form.problem = f.Problem
 		if f.Lost {
-			m.form.problem += "; ⏎ sends it again: it begins one run at most"
+			m.form.problem += "; ⏎ sends it again"
+			if runOf(f.Effect) != "" {
+				m.form.problem += ": it begins one run at most"
+			}
 		}
 		return nil, true
 	}
@@ -120,11 +123,13 @@ func handleFormAnswer(m *Model, f Fetched) (effects []Effect, ok bool) {
 	return effects, true
 }
 
-// isBegin reports whether an effect begins a run.
-func isBegin(e Effect) bool {
-	switch e.(type) {
-	case StartRun, ForkRun:
-		return true
+// runOf returns the id of the run that an effect begins; "": it begins none.
+func runOf(e Effect) string {
+	switch e := e.(type) {
+	case StartRun:
+		return e.ID
+	case ForkRun:
+		return e.ID
 	}
-	return false
+	return ""
 }

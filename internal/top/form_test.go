@@ -47,6 +47,22 @@ func TestFormThatWasLeft(t *testing.T) {
 	}
 }
 
+// TestBeginWithoutReply: a run whose form was left, and whose reply was lost, may have begun; the screen names it.
+func TestBeginWithoutReply(t *testing.T) {
+	s := newScreen(t, 80, 24).press("n")
+	s.enterText("go").press("esc")
+	e := StartRun{ID: s.m.newID(), Prompt: "go"}
+	s.learn(Fetched{Effect: e, Problem: "no troupe node answers", Lost: true, At: s.clock})
+	if text := s.draw(); !strings.Contains(text, "run "+e.ID+" may have begun: no troupe node answers") {
+		t.Error(text)
+	}
+	s = newScreen(t, 80, 24).press("v", "enter")
+	s.learn(Fetched{Effect: s.m.form.sent, Problem: "no troupe node answers", Lost: true, At: s.clock})
+	if text := s.draw(); strings.Contains(text, "one run") || !strings.Contains(text, "no troupe node answers; ⏎ sends it again") {
+		t.Errorf("a comparison begins no run:\n%s", text)
+	}
+}
+
 // TestForkNamesTheTurnOfTheTranscript: the form of a fork begins with the turn on the screen, and refuses others than those
 // that the agent has completed.
 func TestForkNamesTheTurnOfTheTranscript(t *testing.T) {

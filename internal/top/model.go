@@ -176,6 +176,9 @@ func handleFetched(m *Model, f Fetched) []Effect {
 		effects, isOfForm := handleFormAnswer(m, f)
 		if isAction(f.Effect) && !isOfForm {
 			m.notice, m.noticeIsError = "not sent: "+f.Problem, true
+			if run := runOf(f.Effect); run != "" {
+				m.notice = "run " + run + " may have begun: " + f.Problem
+			}
 		}
 		return effects
 	}
@@ -205,7 +208,7 @@ func isAction(e Effect) bool {
 	case SendAnswer, SendCancel, SendBudget, SendMessage:
 		return true
 	}
-	return isBegin(e)
+	return runOf(e) != ""
 }
 
 // applyFetched applies the data of an answer.
