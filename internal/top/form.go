@@ -1,6 +1,8 @@
 package top
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -104,10 +106,31 @@ func editText(text string, k Key) string {
 
 const labelColumns = 18
 
-// body draws the form: of a long value its end, where the person types.
-func (f *form) body(m *Model) []string {
+// body draws the form in height lines: of a long form those around the selected field, and at the end what of the problem
+// stands above the status line.
+func (f *form) body(m *Model, height int) []string {
+	problem := f.problemLines(m)
+	problem = problem[:max(0, len(problem)-1)]
+	height -= len(problem)
+	lines, to := f.lines(m)
+	if len(lines) > height {
+		first := max(0, to-height)
+		lines = lines[first : first+height]
+	}
+	for len(lines) < height {
+		lines = append(lines, "")
+	}
+	for _, l := range problem {
+		lines = append(lines, m.style.Red(l))
+	}
+	return lines
+}
+
+// lines draws the whole form, of which those of the selected field end before line to: of a long value its end, where the
+// person types.
+func (f *form) lines(m *Model) (lines []string, to int) {
 	s := m.style
-	lines := []string{s.Bold(cleanLine(f.title))}
+	lines = []string{s.Bold(cleanLine(f.title))}
 	for _, n := range f.notes {
 		for _, l := range term.Wrap(cleanLine(n), m.width) {
 			lines = append(lines, s.Dim(l))
@@ -116,22 +139,45 @@ func (f *form) body(m *Model) []string {
 	lines = append(lines, "")
 	room := max(1, m.width-labelColumns-4)
 	for i, e := range f.fields {
-		text := e.draw(s, room, i == f.at)
-		for j, l := range text {
+		for j, l := range e.draw(s, room, i == f.at) {
 			label := ""
 			if j == 0 {
 				label = e.label
 			}
 			lines = append(lines, m.marked(i == f.at && j == 0, s.Dim(term.Pad(label, labelColumns))+" "+l))
 		}
-	}
-	if f.problem != "" {
-		lines = append(lines, "")
-		for _, l := range term.Wrap(cleanLine(f.problem), m.width) {
-			lines = append(lines, s.Red(l))
+		if i == f.at {
+			to = len(lines)
 		}
 	}
+	return lines, to
+}
+
+// problemLines returns the problem in lines, the last of which is the status line; of a long one the beginning.
+func (f *form) problemLines(m *Model) []string {
+	if f.problem == "" {
+		return nil
+	}
+	lines := term.Wrap(cleanLine(f.problem), m.width)
+	if most := 1 + m.bodyHeight()/2; len(lines) > most {
+		lines = lines[:most]
+		lines[most-1] = term.Truncate(lines[most-1], m.width-1) + "…"
+	}
 	return lines
+}
+
+// statusLine is the last line of the problem, or where the form is.
+func (f *form) statusLine(m *Model) string {
+	if problem := f.problemLines(m); len(problem) > 0 {
+		return m.style.Red(problem[len(problem)-1])
+	}
+	if f.sent != nil {
+		return m.style.Dim("sending …")
+	}
+	if lines, _ := f.lines(m); len(lines) > m.bodyHeight() {
+		return m.style.Dim(fmt.Sprintf("field %d of %d", f.at+1, len(f.fields)))
+	}
+	return ""
 }
 
 // draw returns the lines of a field, at most its rows.
@@ -163,5 +209,9 @@ func (f *form) keys() [][2]string {
 	if f.sent != nil {
 		return [][2]string{{"esc", "leave"}}
 	}
-	return [][2]string{{"⏎", f.word}, {"↑↓", "field"}, {"ctrl+u", "clear"}, {"esc", "leave"}}
+	list := [][2]string{{"⏎", f.word}, {"↑↓", "field"}, {"ctrl+u", "clear"}, {"esc", "leave"}}
+	if len(f.fields) == 1 {
+		list = slices.Delete(list, 1, 2)
+	}
+	return list
 }

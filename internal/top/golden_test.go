@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,8 +14,11 @@ import (
 	"github.com/troupe-run/troupe/internal/test/golden"
 )
 
-// sizes are the terminals of the captures.
-var sizes = [][2]int{{80, 24}, {200, 50}}
+// sizes are the terminals of the captures: small ones of the forms only.
+var sizes = []struct{ width, height int }{{80, 24}, {200, 50}, {80, 12}, {40, 10}}
+
+// formScenes are the scenes of small terminals.
+var formScenes = []string{"start", "start_empty", "start_last", "start_long", "start_typed", "fork", "compare"}
 
 // scenes say how to come to each view, and to what covers one.
 var scenes = []struct {
@@ -68,6 +72,12 @@ var scenes = []struct {
 		s.press("tab", "a", "b", "down", "down", "down", "down", "9", "l", "enter")
 		s.learn(Fetched{Effect: s.m.form.sent, Problem: "invalid argument \"9l\" for --max-tokens: it is a number", At: s.clock})
 	}},
+	{"start_empty", func(s *screen) { s.press("n", "down", "down", "enter") }},
+	{"start_last", func(s *screen) { s.press("n", "down", "down", "down", "down", "down", "down", "down", "down", "9") }},
+	{"start_long", func(s *screen) {
+		s.press("n")
+		s.learn(Pasted{strings.Repeat("Check each chapter of the manual. ", 20)})
+	}},
 	{"fork", func(s *screen) { s.openTranscript(); s.press("f", "h", "i") }},
 	{"compare", func(s *screen) { s.press("v") }},
 	{"comparison", func(s *screen) { s.openComparison(teamComparison()) }},
@@ -101,21 +111,24 @@ func (s *screen) openBudget() {
 	s.fetched(FetchBudget{runID}, teamBudget())
 }
 
-// TestCaptures: each view at 80×24 and at 200×50 is as in testdata.
+// TestCaptures: each view at 80×24 and at 200×50, and each form on small terminals, is as in testdata.
 //
 //behaviour:shows I4
 func TestCaptures(t *testing.T) {
 	for _, size := range sizes {
 		compared := map[string]bool{}
-		dir := fmt.Sprintf("testdata/%dx%d", size[0], size[1])
+		dir := fmt.Sprintf("testdata/%dx%d", size.width, size.height)
 		for _, scene := range scenes {
-			s := newScreen(t, size[0], size[1])
+			if size.height < 24 && !slices.Contains(formScenes, scene.name) {
+				continue
+			}
+			s := newScreen(t, size.width, size.height)
 			scene.play(s)
 			file := scene.name + ".txt"
 			compared[file] = true
 			golden.Compare(t, filepath.Join(dir, file), s.draw()+"\n")
-			if line := s.m.keyLine(); term.Width(line) > size[0] {
-				t.Errorf("%s: the line of the keys is cut at %d columns: %s", scene.name, size[0], line)
+			if line := s.m.keyLine(); term.Width(line) > size.width {
+				t.Errorf("%s: the line of the keys is cut at %d columns: %s", scene.name, size.width, line)
 			}
 		}
 		golden.CheckUnused(t, dir, compared)

@@ -35,7 +35,7 @@ func (m *Model) View() string {
 	case m.help:
 		body = helpText(m)
 	case m.form != nil:
-		body = m.form.body(m)
+		body = m.form.body(m, height)
 	}
 	for len(body) < height {
 		body = append(body, "")
@@ -165,18 +165,14 @@ func (m *Model) statusLine() string {
 	switch {
 	case m.prompt != nil:
 		return m.prompt.draw(m.style, m.width)
+	case m.form != nil && (m.form.problem != "" || m.notice == ""):
+		return m.form.statusLine(m)
 	case m.notice != "" && m.noticeIsError:
 		return m.style.Red(cleanLine(m.notice))
 	case m.notice != "":
 		return m.style.Green(cleanLine(m.notice))
 	}
 	var parts []string
-	if m.form != nil {
-		if m.form.sent != nil {
-			parts = append(parts, "sending …")
-		}
-		return m.style.Dim(strings.Join(parts, ""))
-	}
 	if f := m.filters[m.view]; f != "" {
 		parts = append(parts, "filter: "+cleanLine(f))
 	}
