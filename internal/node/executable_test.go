@@ -213,7 +213,8 @@ func TestAttackErrorsOfARequestDoNotQuoteFiles(t *testing.T) {
 	writeText(t, `{"mcpServers":{"x":{"type":"`+secret+`"}}}`, dir, "m", "type.json")
 	_, ask := startClientNode(t, func(c *Config) { c.Roots = []string{dir} })
 	at := func(name ...string) string { return filepath.Join(append([]string{dir}, name...)...) }
-	for _, r := range []client.RunRequest{{Agents: at("field")}, {Agents: at("yaml")}, {Agents: at("model")}, {Agents: at("schema")}, {Dir: at("bad")},
+	for _, r := range []client.RunRequest{{Agents: at("field"), Agent: "a"}, {Agents: at("yaml"), Agent: "a"}, {Agents: at("model"), Agent: "a"}, {Agents: at("schema"), Agent: "a"},
+		{Dir: at("bad")},
 		{MCPConfig: at("m", "own.json")}, {MCPConfig: at("m", "type.json")}} {
 		_, err := ask(r)
 		if err == nil || strings.Contains(err.Error(), secret) {

@@ -60,7 +60,7 @@ func watcherOf(req acceptedRequest) assistant.Watcher {
 // addExplorer adds the agent that searches for the general agent, unless the directory or the user has an agent
 // of that name.
 func addExplorer(t agentSet, req acceptedRequest) agentSet {
-	if t.root != assistant.Name || req.workspace == "" || t.hasAgent(assistant.ExplorerName) {
+	if t.root != assistant.Name || req.workspace == "" || t.hasAgent(assistant.ExplorerName) || t.isBroken(assistant.ExplorerName) {
 		return t
 	}
 	t.definitions = append(slices.Clone(t.definitions), supervisor.Definition{Name: assistant.ExplorerName, Description: assistant.ExplorerDescription,

@@ -16,8 +16,8 @@ import (
 )
 
 // registerFiles adds the agents of agent files: those of the directory that the client names, and
-// those of the user's agent directories. A broken file of the named directory is left out with a note, unless the request
-// names its agent. Command hooks count only in the named directory: a working directory must not supply command lines of
+// those of the user's agent directories. A broken file of the named directory is left out with a note, unless the run
+// names its agent; no other agent takes its name. Command hooks count only in the named directory: a working directory must not supply command lines of
 // its own.
 func (b *Builder) registerFiles(t agentSet, req acceptedRequest, m modelSelection) (agentSet, error) {
 	given, place, err := b.cfg.Trust.CheckNamed(req.RunRequest, "agents", req.Agents, b.cfg.Trust.NameablePlaces())
@@ -27,15 +27,20 @@ func (b *Builder) registerFiles(t agentSet, req acceptedRequest, m modelSelectio
 	var notes []agentfile.Note
 	if given != "" {
 		t.files, notes, t.broken = agentfile.LoadBelow(place, given)
-		if err := agentfile.ErrorsFor(t.broken, append(slices.Clone(req.agents), t.root)...); err != nil {
-			return t, refuse.Bad("`troupe agents validate DIR` shows all that is wrong", "agents: %s", b.cfg.Trust.DescribeErrors(err))
+		if err := b.refuseBroken(t, req); err != nil {
+			return t, err
 		}
+		isBroken := func(d supervisor.Definition) bool { return t.isBroken(d.Name) }
+		t.definitions = slices.DeleteFunc(slices.Clone(t.definitions), isBroken)
 		if err := b.checkApproved(t.files, req.workspace); err != nil {
 			return t, err
 		}
 	}
 	found, err := b.findFiles(t, req)
 	if err != nil {
+		return t, err
+	}
+	if err := b.refuseBroken(t, req, found.definitions...); err != nil {
 		return t, err
 	}
 	t.warnings = slices.Concat(t.warnings, found.warnings, b.brokenNotes(t.broken), fileNotes(notes, t.files, req.agents))
@@ -45,6 +50,32 @@ func (b *Builder) registerFiles(t agentSet, req acceptedRequest, m modelSelectio
 		}
 	}
 	return b.registerTeam(t, req, m, found)
+}
+
+// isBroken reports whether a broken file of the directory that the request names may define the agent.
+func (t agentSet) isBroken(name string) bool { return agentfile.ErrorsFor(t.broken, name) != nil }
+
+// refuseBroken refuses a run whose directory of agents has a broken file of an agent that the run reaches by name: by the
+// request, or as a delegate of these agents. Another agent of that name could have more rights. If a file's name
+// cannot be read, the file may define any agent that no other file of the directory defines.
+func (b *Builder) refuseBroken(t agentSet, req acceptedRequest, found ...agentfile.Definition) error {
+	const hint = "`troupe agents validate DIR` shows all that is wrong"
+	named := namedAgents(append(slices.Clone(req.agents), t.root), slices.Concat(t.files, found))
+	names := slices.Sorted(maps.Keys(named))
+	if err := agentfile.ErrorsFor(t.broken, names...); err != nil {
+		return refuse.Bad(hint, "agents: %s", b.cfg.Trust.DescribeErrors(err))
+	}
+	err := agentfile.ErrorsWithoutName(t.broken)
+	if err == nil {
+		return nil
+	}
+	for _, name := range names {
+		isGiven := slices.ContainsFunc(t.files, func(d agentfile.Definition) bool { return d.Name == name })
+		if !isGiven && !agentfile.IsForeignAgent(name) {
+			return refuse.Bad(hint, "agents: %s; this file may define the agent %s, because its name cannot be read", b.cfg.Trust.DescribeErrors(err), name)
+		}
+	}
+	return nil
 }
 
 // registerFile adds the agent of a file. It leaves out an agent that is not requested and whose model
@@ -75,7 +106,7 @@ type foundAgents struct {
 // names the agent of a broken file, findFiles refuses it.
 func (b *Builder) findFiles(t agentSet, req acceptedRequest) (f foundAgents, err error) {
 	given := func(name string) bool { // a broken file keeps its name
-		return slices.ContainsFunc(t.files, func(d agentfile.Definition) bool { return d.Name == name }) || agentfile.ErrorsFor(t.broken, name) != nil
+		return slices.ContainsFunc(t.files, func(d agentfile.Definition) bool { return d.Name == name }) || t.isBroken(name)
 	}
 	all, notes, broken := agentfile.LoadWorkspace(req.workspace)
 	for _, d := range all {
@@ -135,7 +166,11 @@ func splitFoundNotes(notes []agentfile.Note, found []agentfile.Definition, named
 // brokenNotes returns a note for each problem of files that are left out.
 func (b *Builder) brokenNotes(broken error) (notes []string) {
 	for _, wrong := range agentfile.SplitProblems(broken) {
-		notes = append(notes, fmt.Sprintf("left out: %s (`troupe agents validate %s` shows all that is wrong)", b.cfg.Trust.DescribeErrors(wrong), wrong.Path))
+		text := "left out: " + b.cfg.Trust.DescribeErrors(wrong)
+		if wrong.Path != "" { // a place that cannot be read has none
+			text += fmt.Sprintf(" (`troupe agents validate %s` shows all that is wrong)", wrong.Path)
+		}
+		notes = append(notes, text)
 	}
 	return toolset.LimitNotes(notes, filesNotedMax, "problems of agent files; `troupe agents validate` with the directory shows them")
 }

@@ -1,7 +1,6 @@
 package agentfile
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/safefile"
@@ -75,35 +73,6 @@ func LoadBelow(dir, place string) ([]Definition, []Note, error) {
 	}
 	l.readPlacesBelow(dir, rel)
 	return l.defs, l.notes, errors.Join(l.problems...)
-}
-
-// brokenAgent holds the problems of a file that should define an agent.
-type brokenAgent struct {
-	name     string
-	problems []error
-}
-
-func (b *brokenAgent) Error() string   { return errors.Join(b.problems...).Error() }
-func (b *brokenAgent) Unwrap() []error { return b.problems }
-
-// ErrorsFor returns what an error of Load says about the places as a whole and about the files of the named agents. A run
-// of other agents leaves out the other broken files.
-func ErrorsFor(err error, named ...string) error {
-	if broken, ok := err.(*brokenAgent); ok {
-		if slices.Contains(named, broken.name) {
-			return err
-		}
-		return nil
-	}
-	all, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return err
-	}
-	var list []error
-	for _, e := range all.Unwrap() {
-		list = append(list, ErrorsFor(e, named...))
-	}
-	return errors.Join(list...)
 }
 
 type definitionLoader struct {
@@ -176,15 +145,33 @@ func (l *definitionLoader) readContent(path string) (data []byte, known string, 
 	return data, filepath.Join(l.top, path), err
 }
 
-// addBroken records why a file defines no agent.
-func (l *definitionLoader) addBroken(name string, err error) {
-	l.problems = append(l.problems, &brokenAgent{name: name, problems: []error{err}})
+// addBroken records why a file defines no agent. A file whose name is not known for certain takes each name that its agent
+// may have, so that no agent of lower precedence replaces it.
+func (l *definitionLoader) addBroken(path string, b *brokenAgent) {
+	if !b.uncertain && l.isTaken(path, b.names[0]) {
+		return
+	}
+	for _, name := range b.names {
+		if _, taken := l.first[name]; !taken {
+			l.first[name] = path
+		}
+	}
+	l.problems = append(l.problems, b)
+}
+
+// isTaken reports whether another file defines the agent of that name, and notes it.
+func (l *definitionLoader) isTaken(path, name string) bool {
+	first, taken := l.first[name]
+	if taken {
+		l.notes = append(l.notes, Note{Path: path, Text: fmt.Sprintf("skipped: agent %q is defined by %s", name, first), Hidden: name, By: first})
+	}
+	return taken
 }
 
 func (l *definitionLoader) loadFile(path string) {
 	data, path, err := l.readContent(path)
 	if err != nil {
-		l.addBroken(fileName(path), &Problem{Path: path, Err: reasonWithoutPath(err)})
+		l.addBroken(path, newUnreadAgent(path, &Problem{Path: path, Err: reasonWithoutPath(err)}))
 		return
 	}
 	def, notes, err := Parse(path, data)
@@ -194,21 +181,20 @@ func (l *definitionLoader) loadFile(path string) {
 		return
 	}
 	l.notes = append(l.notes, notes...)
-	if first, taken := l.first[def.Name]; taken {
-		l.notes = append(l.notes, Note{Path: path, Text: fmt.Sprintf("skipped: agent %q is defined by %s", def.Name, first), Hidden: def.Name, By: first})
+	if err != nil {
+		l.addBroken(path, newBrokenAgent(def, data, err))
+		return
+	}
+	if l.isTaken(path, def.Name) {
 		return
 	}
 	l.first[def.Name] = path
-	if err != nil {
-		l.addBroken(cmp.Or(def.Name, fileName(path)), err)
-		return
-	}
 	if def.Disabled {
 		l.notes = append(l.notes, Note{Path: path, Text: "skipped: its file disables it"})
 		return
 	}
 	if def.LoopOptions.Require.Schema, err = answerSchema(path, def.KeyLine(schemaKey, ownKey), def.OutputSchema); err != nil {
-		l.addBroken(def.Name, err)
+		l.problems = append(l.problems, &brokenAgent{names: []string{def.Name}, problems: []error{err}})
 		return
 	}
 	l.defs = append(l.defs, def)
