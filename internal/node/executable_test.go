@@ -213,6 +213,12 @@ func TestAttackErrorsOfARequestDoNotQuoteFiles(t *testing.T) {
 	writeText(t, `{"mcpServers":{"x":{"type":"`+secret+`"}}}`, dir, "m", "type.json")
 	_, ask := startClientNode(t, func(c *Config) { c.Roots = []string{dir} })
 	at := func(name ...string) string { return filepath.Join(append([]string{dir}, name...)...) }
+	for _, name := range []string{"field", "yaml", "model", "schema"} { // a run of another agent leaves the file out
+		accepted, err := ask(client.RunRequest{Agents: at(name), Agent: "coordinator"})
+		if notes := strings.Join(accepted.Notes, "\n"); err != nil || !strings.Contains(notes, "left out") || strings.Contains(notes, secret) {
+			t.Errorf("%s: %q, %v", name, accepted.Notes, err)
+		}
+	}
 	for _, r := range []client.RunRequest{{Agents: at("field"), Agent: "a"}, {Agents: at("yaml"), Agent: "a"}, {Agents: at("model"), Agent: "a"}, {Agents: at("schema"), Agent: "a"},
 		{Dir: at("bad")},
 		{MCPConfig: at("m", "own.json")}, {MCPConfig: at("m", "type.json")}} {
