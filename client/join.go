@@ -134,6 +134,8 @@ type Question struct {
 	// AskedMS and DueMS are when it was asked and when it expires, in Unix milliseconds; 0: unknown, never.
 	AskedMS int64 `json:"asked_ms,omitempty"`
 	DueMS   int64 `json:"due_ms,omitempty"`
+	// RunDueMS is when the parked run ends if nobody answers, in Unix milliseconds; 0: it works, or no end is known.
+	RunDueMS int64 `json:"run_due_ms,omitempty"`
 	// Approvals is how many different people must approve the call; 0: one. ApprovedBy is the first approver.
 	Approvals  int    `json:"approvals,omitempty"`
 	ApprovedBy string `json:"approved_by,omitempty"`
@@ -155,6 +157,7 @@ func (c *Client) Questions(ctx context.Context) ([]Question, error) {
 			Approvals                                   int
 			ApprovedBy                                  string `json:"approved_by"`
 		}
+		RunDueMS      int64 `json:"run_due_ms"`
 		Goal, Journal string
 		AgentJournal  string `json:"agent_journal"`
 	}
@@ -175,6 +178,7 @@ func (c *Client) Questions(ctx context.Context) ([]Question, error) {
 			Rule:         q.Rule,
 			AskedMS:      q.AskedMS,
 			DueMS:        q.DueMS,
+			RunDueMS:     r.RunDueMS,
 			Approvals:    q.Approvals,
 			ApprovedBy:   q.ApprovedBy,
 			Goal:         r.Goal,

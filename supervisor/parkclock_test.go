@@ -36,3 +36,16 @@ func TestRunWithAMemberAtWorkDoesNotWaitForPeople(t *testing.T) {
 		t.Error("the second child has ended")
 	}
 }
+
+// Clients learn the end of a parked run as the clock has it, and anew when the clock starts anew.
+func TestSummaryHasTheEndOfAParkedRun(t *testing.T) {
+	s := State{ParkDue: 70}
+	if got := s.Summary(false).ParkDueMS; got != 70 {
+		t.Errorf("the run ends at %d, want 70", got)
+	}
+	later := s
+	later.ParkDue = 90
+	if s.SummaryKey() == later.SummaryKey() {
+		t.Error("a later end is not published")
+	}
+}

@@ -27,6 +27,8 @@ type Summary struct {
 	BeganMS int64 `json:"began_ms,omitempty"` // Unix
 	// Parked says that the run waits for people alone.
 	Parked bool `json:"parked,omitempty"`
+	// ParkDueMS is when the run ends if nobody answers, in Unix milliseconds; 0: the clock of a parked run does not run.
+	ParkDueMS int64 `json:"park_due_ms,omitempty"`
 	// Priced says that the price of the run's model is known.
 	Priced bool `json:"priced,omitempty"`
 	// Reason and Detail say how the run ended.
@@ -102,6 +104,7 @@ type SummaryKey struct {
 	phase         Phase
 	active        bool
 	parked        bool
+	parkDue       int64
 	canceled, now bool
 	spent         int64 // in steps of the limit
 	limit         budget.Limit
@@ -133,14 +136,14 @@ func spentStep(s State) (step int64) {
 
 // SummaryKey costs less than a Summary.
 func (s State) SummaryKey() SummaryKey {
-	return SummaryKey{members: s.members.revision, phase: s.Phase, active: s.Activation != "", parked: s.IsParked(),
+	return SummaryKey{members: s.members.revision, phase: s.Phase, active: s.Activation != "", parked: s.IsParked(), parkDue: s.ParkDue,
 		canceled: s.Cancel != nil, now: s.Cancel != nil && s.Cancel.Now,
 		spent: spentStep(s), limit: s.Pool.Limit, frozen: s.Frozen}
 }
 
 // Summary sums up the run. With full, nothing is left out.
 func (s State) Summary(full bool) Summary {
-	r := Summary{Phase: s.Phase, Active: s.Activation != "", BeganMS: s.Began, Parked: s.IsParked(), Priced: s.Run.Model.Price.Known && !s.before.unknown,
+	r := Summary{Phase: s.Phase, Active: s.Activation != "", BeganMS: s.Began, Parked: s.IsParked(), ParkDueMS: s.ParkDue, Priced: s.Run.Model.Price.Known && !s.before.unknown,
 		Reason: s.Outcome.Reason, Detail: clipDetail(s.Outcome.Detail),
 		Canceled: s.Cancel != nil, CanceledNow: s.Cancel != nil && s.Cancel.Now, CancelTargets: s.CancelTargets, Joined: s.Count(),
 		Spend: spendOf(s)}

@@ -17,6 +17,9 @@ type Question struct {
 	RunID string          `json:"run_id"`
 	Agent spec.ID         `json:"agent"`
 	Query event.OpenQuery `json:"query"`
+	// RunDueMS is when the run ends if nobody answers, in Unix milliseconds; 0: the run works, has no limit, or is not known
+	// to be parked.
+	RunDueMS int64 `json:"run_due_ms,omitempty"`
 	// Goal is the task of the run, Journal the digest of its root's journal, AgentJournal that of an agent below the root.
 	Goal         string `json:"goal,omitempty"`
 	Journal      string `json:"journal,omitempty"`
@@ -51,7 +54,7 @@ func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
 			if !open {
 				continue
 			}
-			questions = append(questions, Question{RunID: r.view.row.RunID, Agent: q.Agent, Query: event.OpenQuery{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call,
+			questions = append(questions, Question{RunID: r.view.row.RunID, RunDueMS: r.view.summary.ParkDueMS, Agent: q.Agent, Query: event.OpenQuery{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call,
 				Digest: q.Digest, Rule: q.Rule, AskedMS: q.AskedMS, DueMS: q.DueMS, Approvals: q.Approvals, ApprovedBy: q.ApprovedBy}})
 		}
 	}

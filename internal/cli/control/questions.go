@@ -33,10 +33,9 @@ func (cs *Commands) Questions() *cobra.Command {
 				if err := cs.sayInterrupted(ctx, s, list); err != nil {
 					return err
 				}
-				ends := findRunEnds(ctx, s, list)
 				rows := make([][]string, len(list))
 				for i, q := range list {
-					rows[i] = []string{term.CleanLine(q.RunID), term.CleanLine(q.Agent), term.CleanLine(q.Query), term.CleanLine(q.Reason), expiry(q.DueMS, ends[q.RunID]), questionLine(q), journalLine(q)}
+					rows[i] = []string{term.CleanLine(q.RunID), term.CleanLine(q.Agent), term.CleanLine(q.Query), term.CleanLine(q.Reason), expiry(q), questionLine(q), journalLine(q)}
 				}
 				return cs.Console.PrintTable([]string{"RUN", "AGENT", "QUERY", "WHY", "EXPIRES", "QUESTION", "RUN'S TASK AND JOURNAL"}, rows)
 			})
@@ -80,32 +79,8 @@ func (cs *Commands) sayInterrupted(ctx context.Context, s *session.Session, list
 	return nil
 }
 
-// endsLookedUp bounds the runs of which one table shows the end.
-const endsLookedUp = 32
-
-// findRunEnds returns when the parked runs of questions end if nobody answers, by run, in Unix milliseconds. A question
-// without an expiry of its own ends with its run.
-func findRunEnds(ctx context.Context, s *session.Session, list []client.Question) map[string]int64 {
-	asked := map[string]int64{} // the newest question: the run is parked since then
-	for _, q := range list {
-		asked[q.RunID] = max(asked[q.RunID], q.AskedMS)
-	}
-	ends := map[string]int64{}
-	for _, q := range list {
-		if _, known := ends[q.RunID]; known || q.DueMS != 0 || len(ends) == endsLookedUp {
-			continue
-		}
-		ends[q.RunID] = 0
-		info, err := s.Describe(ctx, q.RunID)
-		if err == nil && info.State == client.RunParked && info.Description != nil && info.Description.ParkMS > 0 && asked[q.RunID] > 0 {
-			ends[q.RunID] = asked[q.RunID] + info.Description.ParkMS
-		}
-	}
-	return ends
-}
-
 // expiry shows when a question expires, by itself or with its parked run.
-func expiry(dueMS, runEndMS int64) string {
+func expiry(q client.Question) string {
 	left := func(ms int64) string {
 		d := max(0, time.Until(time.UnixMilli(ms)).Round(time.Second))
 		if d < 48*time.Hour {
@@ -114,10 +89,10 @@ func expiry(dueMS, runEndMS int64) string {
 		return "in " + term.FormatAge(d)
 	}
 	switch {
-	case dueMS != 0:
-		return left(dueMS)
-	case runEndMS != 0:
-		return left(runEndMS) + ", with its run"
+	case q.DueMS != 0 && (q.RunDueMS == 0 || q.DueMS <= q.RunDueMS):
+		return left(q.DueMS)
+	case q.RunDueMS != 0:
+		return left(q.RunDueMS) + ", with its run"
 	}
-	return "never"
+	return "no end set" // its run works, or may wait for ever
 }
