@@ -5,6 +5,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/routes"
+	"github.com/troupe-run/troupe/internal/runspec"
 	"github.com/troupe-run/troupe/internal/workspace"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -12,6 +13,16 @@ import (
 // PreviewRun returns what a run would be opened with, as far as this machine can tell: it
 // starts, stores and sends nothing. Agents may name models for which there is no key here.
 func PreviewRun(cfg Config, r client.RunRequest) (supervisor.Opened, client.RunAccepted, error) {
+	return newPreviewNode(cfg, r).buildRun(r)
+}
+
+// PreviewIgnored returns the parts of agent files that a run would ignore, as far as this machine can tell.
+func PreviewIgnored(cfg Config, r client.RunRequest) ([]runspec.IgnoredParts, error) {
+	return newPreviewNode(cfg, r).builder.FindIgnored(r)
+}
+
+// newPreviewNode returns a node that starts nothing and may read what the request of its user names.
+func newPreviewNode(cfg Config, r client.RunRequest) *Node {
 	cfg = cfg.withDefaults()
 	env := cfg.Env
 	cfg.Env = func(name string) string {
@@ -28,5 +39,5 @@ func PreviewRun(cfg Config, r client.RunRequest) (supervisor.Opened, client.RunA
 	cfg.requestsFromUser = true
 	h := &Node{cfg: cfg, routes: cfg.newRoutes(routes.Recordings{}), directories: &workspace.Directories{}}
 	h.assembleBuilders()
-	return h.buildRun(r)
+	return h
 }

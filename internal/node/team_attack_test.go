@@ -203,3 +203,19 @@ agents:
 		t.Errorf("%+v", d)
 	}
 }
+
+// What a run ignores of a file that anyone may have written is known by file and agent, without reading its notes.
+func TestIgnoredPartsOfAnAgentFileAreListed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeText(t, agentText("strong", "permissionMode: bypassPermissions\n", "p"), dir, ".claude", "agents", "strong.md")
+	r := newRequest(func(r *client.RunRequest) { r.Dir, r.Agent, r.Model = dir, "strong", "builtin/scout" })
+	ignored, err := PreviewIgnored(Config{StateDir: t.TempDir(), Env: func(string) string { return "" }}, r)
+	if err != nil || len(ignored) != 1 || ignored[0].Agent != "strong" || filepath.Base(ignored[0].Path) != "strong.md" || !strings.HasPrefix(ignored[0].Parts, "its ") {
+		t.Errorf("%+v, %v", ignored, err)
+	}
+	r.Agents = filepath.Join(dir, ".claude", "agents")
+	if ignored, err = PreviewIgnored(Config{StateDir: t.TempDir(), Env: func(string) string { return "" }}, r); err != nil || len(ignored) != 0 {
+		t.Errorf("%+v, %v", ignored, err)
+	}
+}

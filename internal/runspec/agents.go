@@ -32,7 +32,25 @@ type agentSet struct {
 	rules       map[string][]supervisor.Rule // of agent files, by agent
 	charges     map[string]float64           // US dollars for each delegation to an agent of another program
 	required    map[string]bool              // agents that end the run if they cannot be used: see registerTeam
+	ignored     []IgnoredParts               // of files that anyone may have written
 	warnings    []string
+}
+
+// IgnoredParts are the parts of an agent file that a run ignores. A run that names the directory of the file with --agents
+// has them.
+type IgnoredParts struct {
+	Path  string
+	Agent string
+	Parts string // what is ignored, and what allows it
+}
+
+func (i IgnoredParts) String() string { return i.Path + ": ignored: " + i.Parts }
+
+// addIgnored notes parts of an agent file that the run ignores.
+func (t *agentSet) addIgnored(d agentfile.Definition, format string, args ...any) {
+	parts := IgnoredParts{d.Path, d.Name, fmt.Sprintf(format, args...)}
+	t.ignored = append(slices.Clip(t.ignored), parts)
+	t.addWarning("%s", parts)
 }
 
 func (t *agentSet) addWarning(format string, args ...any) {

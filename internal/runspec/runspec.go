@@ -123,6 +123,22 @@ func (b *Builder) Build(r client.RunRequest) (o supervisor.Opened, a client.RunA
 	return o, a, err
 }
 
+// FindIgnored returns the parts of agent files that a run ignores, because anyone may have written the files.
+func (b *Builder) FindIgnored(r client.RunRequest) ([]IgnoredParts, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), buildTimeout)
+	defer cancel()
+	req, err := b.acceptRequest(r)
+	if err != nil {
+		return nil, err
+	}
+	models, err := b.chooseModels(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	team, err := b.resolveAgents(req, models)
+	return team.ignored, err
+}
+
 // buildWhole is Build without the cache. See the package comment for its stages.
 func (b *Builder) buildWhole(r client.RunRequest) (o supervisor.Opened, a client.RunAccepted, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), buildTimeout)

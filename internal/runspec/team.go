@@ -31,10 +31,10 @@ func (b *Builder) registerTeam(t agentSet, req acceptedRequest, m modelSelection
 		before := t
 		before.warnings = slices.Clone(t.warnings)
 		if len(off) > 0 {
-			t.addWarning("%s: ignored: its %s; name the directory with --agents to allow them", d.Path, strings.Join(off, ", "))
+			t.addIgnored(d, "its %s; name the directory with --agents to allow them", strings.Join(off, ", "))
 		}
 		if len(servers) > 0 {
-			t.addWarning("%s: ignored: its MCP servers %s; only a run that names the agent starts them", d.Path, strings.Join(servers, ", "))
+			t.addIgnored(d, "its MCP servers %s; only a run that names the agent starts them", strings.Join(servers, ", "))
 		}
 		next, err := b.registerFile(t, req, m, d)
 		if err != nil && named[d.Name] {

@@ -45,35 +45,27 @@ type promptDoc struct {
 // PreviewRun returns the entry that would open a run of an agent here, and the notes of the
 // node; "" is the root agent.
 func PreviewRun(sessions *session.Opener, g Sources, servers, name string) (supervisor.Opened, []string, error) {
-	return preview(sessions, g, servers, name, func(c node.Config) (node.Config, error) { return c, nil })
+	cfg, err := previewConfig(sessions)
+	if err != nil {
+		return supervisor.Opened{}, nil, err
+	}
+	o, accepted, err := node.PreviewRun(cfg, previewRequest(g, servers, name))
+	return o, accepted.Notes, err
 }
 
 // PreviewOwnRun is PreviewRun with the permission rules of the user, as in a run that a command of the user starts.
 func PreviewOwnRun(sessions *session.Opener, g Sources, name string) (supervisor.Opened, []string, error) {
-	return preview(sessions, g, "", name, func(c node.Config) (node.Config, error) {
-		c.UserSettings = config.UserFile()
-		c, _, err := c.WithClaudeFiles()
-		return c, err
-	})
+	cfg, err := previewOwnConfig(sessions)
+	if err != nil {
+		return supervisor.Opened{}, nil, err
+	}
+	o, accepted, err := node.PreviewRun(cfg, previewRequest(g, "", name))
+	return o, accepted.Notes, err
 }
 
-func preview(sessions *session.Opener, g Sources, servers, name string, with func(node.Config) (node.Config, error)) (supervisor.Opened, []string, error) {
-	own, err := agentfile.LoadShared(config.UserFile())
-	if err != nil {
-		return supervisor.Opened{}, nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong"}
-	}
-	cfg, err := with(node.Config{
-		StateDir:        sessions.StateDir,
-		Env:             sessions.Console.Getenv,
-		Tools:           own.Tools,
-		A2AAgents:       own.A2AAgents,
-		DelegateCharges: own.Charges,
-		Servers:         session.UserServerFile(),
-	})
-	if err != nil {
-		return supervisor.Opened{}, nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong"}
-	}
-	o, accepted, err := node.PreviewRun(cfg, client.RunRequest{
+// previewRequest is the request for a run of an agent here.
+func previewRequest(g Sources, servers, name string) client.RunRequest {
+	return client.RunRequest{
 		RunID:     client.NewID(),
 		Prompt:    "preview",
 		Agent:     name,
@@ -81,8 +73,40 @@ func preview(sessions *session.Opener, g Sources, servers, name string, with fun
 		Agents:    g.Agents,
 		MCPConfig: servers,
 		Model:     investigator.Name,
-	})
-	return o, accepted.Notes, err
+	}
+}
+
+// previewConfig configures the node of a preview.
+func previewConfig(sessions *session.Opener) (node.Config, error) {
+	own, err := agentfile.LoadShared(config.UserFile())
+	if err != nil {
+		return node.Config{}, previewError(err)
+	}
+	return node.Config{
+		StateDir:        sessions.StateDir,
+		Env:             sessions.Console.Getenv,
+		Tools:           own.Tools,
+		A2AAgents:       own.A2AAgents,
+		DelegateCharges: own.Charges,
+		Servers:         session.UserServerFile(),
+	}, nil
+}
+
+// previewOwnConfig is previewConfig with the permission rules of the user.
+func previewOwnConfig(sessions *session.Opener) (node.Config, error) {
+	c, err := previewConfig(sessions)
+	if err != nil {
+		return c, err
+	}
+	c.UserSettings = config.UserFile()
+	if c, _, err = c.WithClaudeFiles(); err != nil {
+		return c, previewError(err)
+	}
+	return c, nil
+}
+
+func previewError(err error) error {
+	return &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong"}
 }
 
 func (cs *Commands) printPrompt(g Sources, name string) error {

@@ -2,10 +2,10 @@ package agents
 
 import (
 	"path/filepath"
-	"strings"
 
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/internal/runspec"
 	"github.com/troupe-run/troupe/internal/trust"
 )
@@ -28,14 +28,22 @@ func (cs *Commands) noteCutRules(g Sources, name, path string) (notes []agentfil
 // noteIgnored notes which parts of an agent file a run here ignores, because anyone may have written the file: commands,
 // rules that allow, a mode, servers. A run that names the directory of the file with --agents has them.
 func (cs *Commands) noteIgnored(g Sources, d agentfile.Definition) (notes []agentfile.Note) {
-	o, said, err := PreviewOwnRun(cs.Sessions, g, d.Name)
+	o, _, err := PreviewOwnRun(cs.Sessions, g, d.Name)
 	in, known := definitionOf(o, d.Name)
 	if err != nil || !known || trust.ResolvePath(in.Source) != trust.ResolvePath(d.Path) {
 		return nil // its problems are reported, or another file of this name counts
 	}
-	for _, text := range said {
-		if what, ok := strings.CutPrefix(text, in.Source+": ignored: "); ok {
-			notes = append(notes, agentfile.Note{Path: d.Path, Text: "ignored in a run here: " + what})
+	cfg, err := previewOwnConfig(cs.Sessions)
+	if err != nil {
+		return nil
+	}
+	ignored, err := node.PreviewIgnored(cfg, previewRequest(g, "", d.Name))
+	if err != nil {
+		return nil
+	}
+	for _, i := range ignored {
+		if i.Path == in.Source && i.Agent == d.Name {
+			notes = append(notes, agentfile.Note{Path: d.Path, Text: "ignored in a run here: " + i.Parts})
 		}
 	}
 	return notes
