@@ -86,28 +86,11 @@ func (t *Tree) EndOf(id string) (reason spec.Reason, detail string) {
 	return "", ""
 }
 
-// RepliedTurn returns the last turn of an agent that has the reply of its model; 0: none has. The turn that runs may have none.
-func (t *Tree) RepliedTurn(id string) int {
-	if m := t.agents[id]; m != nil {
-		return m.replied
-	}
-	return 0
-}
-
-// FinishedTurn returns the last turn that an agent has completed, with the results of its calls; 0: none.
-func (t *Tree) FinishedTurn(id string) int {
-	if m := t.agents[id]; m != nil {
-		return m.finished
-	}
-	return 0
-}
-
 // member is one agent of the tree.
 type member struct {
 	id, name, parent string
 	turn             int
-	replied          int // the last turn with a reply
-	finished         int // the last turn that is complete
+	pastTurns        pastTurns
 	activity         string
 	calls            []openCall // in progress
 	tokens           int64
@@ -222,6 +205,7 @@ func (t *Tree) AddEvent(e client.Event) {
 		}
 	default:
 		m.trackModel(e.Kind)
+		m.pastTurns.addEvent(e)
 		m.applyEvent(e)
 		t.countWork(e)
 	}
@@ -325,10 +309,6 @@ func (m *member) applyEvent(e client.Event) {
 		m.writing = ""
 	}
 	switch e.Kind {
-	case event.KindTurnFinished:
-		m.finished = max(m.finished, e.Turn)
-	case event.KindMessageAssistant:
-		m.replied = max(m.replied, e.Turn)
 	case event.KindTurnStarted:
 		m.activity = "thinking"
 		if d, ok := decodeData[event.TurnStarted](e); ok && d.Transition != "" && d.Transition != spec.NextTurn {
