@@ -28,7 +28,7 @@ agents:
 	run := s.start(model, "paint")
 	for name, tab := range map[string]*stage{"Ann": s, "Bob": other} {
 		tab.do(name+" gives a name by the keyboard", chromedp.Navigate("http://"+s.address+"/#/inbox"), tab.sees("out.txt"), chromedp.KeyEvent("N"), chromedp.WaitVisible("dialog input[name=by]"),
-			chromedp.Evaluate(`document.querySelector("dialog input[name=by]").value = ""`, nil), chromedp.SendKeys("dialog input[name=by]", name+kb.Enter), chromedp.WaitNotPresent("dialog"), tab.sees("You answer as "+name+"."))
+			typeName(name), chromedp.WaitNotPresent("dialog"), tab.sees("You answer as "+name+"."))
 	}
 	other.do("Bob's reason", chromedp.KeyEvent("n"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "not there"), chromedp.KeyEvent(kb.Tab))
 	var both sync.WaitGroup
@@ -75,7 +75,7 @@ func TestAnswerThatCannotBeReadIsReadAgain(t *testing.T) {
 		window.fetch = (path, more) => !String(path).includes("query.answered") ? real(path, more)
 			: failing ? (failed++, Promise.reject(new TypeError("down"))) : new Promise((done) => later(done, 400)).then(() => real(path, more));
 	}`, nil))
-	s.do("approve", chromedp.Evaluate(`location.hash = "#/inbox"`, nil), s.sees("out.txt"), chromedp.KeyEvent("y"), chromedp.WaitVisible("dialog input[name=by]"), chromedp.SendKeys("dialog input[name=by]", "Ann"+kb.Enter))
+	s.do("approve", chromedp.Evaluate(`location.hash = "#/inbox"`, nil), s.sees("out.txt"), chromedp.KeyEvent("y"), chromedp.WaitVisible("dialog input[name=by]"), typeName("Ann"))
 	s.do("many reads fail", chromedp.Poll(`failed > 15`, nil), s.sees("could not be read"), s.lacks("without an answer"))
 	s.do("a slow one counts", chromedp.Evaluate(`failing = false`, nil), s.sees("First answer: approved, by Ann"), s.lacks("could not be read"))
 	s.cli("cancel", run, "--now")

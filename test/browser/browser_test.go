@@ -187,6 +187,12 @@ func (s *stage) signIn() {
 
 const hostile = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script> \u202Egnp.exe \x1b[31mred"
 
+// typeName gives a name in the dialog that asks for it. The key that opened the dialog may have left its character there:
+// the driver sends it apart from the key, which a keyboard does not.
+func typeName(name string) chromedp.Action {
+	return chromedp.Tasks{chromedp.Evaluate(`document.querySelector("dialog input[name=by]").value = ""`, nil), chromedp.SendKeys("dialog input[name=by]", name+kb.Enter)}
+}
+
 // A person does all of it by the keyboard, while the node is killed and comes back.
 //
 //behaviour:shows E4 I4
@@ -205,7 +211,7 @@ agents:
 	run := s.start(model, "paint "+hostile, "--max-tokens", "200000")
 	s.do("the run is listed, and opened with Enter", s.sees("paint <img"), chromedp.Focus(".rows"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("nav.tabs"))
 	s.do("a question of a call", chromedp.KeyEvent("4"), s.sees("out.txt"), s.sees("Once"))
-	s.do("approve once, with a name that is asked once", chromedp.KeyEvent("y"), chromedp.WaitVisible("dialog input[name=by]"), chromedp.SendKeys("dialog input[name=by]", "Ann"+kb.Enter), s.sees("Which colour?"), s.sees("approved, by Ann"))
+	s.do("approve once, with a name that is asked once", chromedp.KeyEvent("y"), chromedp.WaitVisible("dialog input[name=by]"), typeName("Ann"), s.sees("Which colour?"), s.sees("approved, by Ann"))
 	s.do("answer", chromedp.KeyEvent("w"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "green"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter), s.lacks("Which colour?"))
 	if data, err := os.ReadFile(filepath.Join(s.work, "out.txt")); err != nil || string(data) != "one\ntwo\n" {
 		t.Errorf("the approved write: %q %v", data, err)

@@ -129,7 +129,7 @@ export function Form({ title, fields, confirm, danger, note, submit, close, chan
           <label>{f.label}
             {f.type === "area" ? <textarea name={f.name} rows={4} required={f.required}>{f.value}</textarea>
               : f.options ? <select name={f.name}>{f.options.map((o) => <option key={o} value={o}>{line(o) || (f.none ? `default: ${f.none}` : "default")}</option>)}</select>
-              : <input name={f.name} type={f.type ?? "text"} value={f.value} placeholder={f.empty ? `default: ${f.empty}` : undefined} min={f.min} required={f.required} step="any" autocomplete="off" />}
+              : <input name={f.name} type={f.type ?? "text"} defaultValue={f.value} placeholder={f.empty ? `default: ${f.empty}` : undefined} min={f.min} required={f.required} step="any" autocomplete="off" />}
           </label>
           {f.below}
         </Fragment>))}
