@@ -214,6 +214,8 @@ func (r *claudeReader) readGuards(key string, n *yaml.Node, into *[]spec.Permiss
 			continue
 		}
 		switch similar := SuggestTool(name); {
+		case strings.Contains(item.Value, "(") && !strings.HasSuffix(item.Value, ")"):
+			r.d.addProblem(item.Line+1, "%s: the \")\" of %.60q is missing: write %.60q", key, item.Value, item.Value+")")
 		case strings.Contains(name, "*") && name != "*" && !strings.HasPrefix(name, "mcp__"):
 			r.d.addProblem(item.Line+1,
 				"%s: %.60q: names of tools differ here, so a * may follow only mcp__; name each tool", key, item.Value)

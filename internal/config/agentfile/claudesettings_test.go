@@ -75,6 +75,7 @@ func TestABrokenFileOfClaudeCodeIsAnError(t *testing.T) {
 		`{"permissions": {"deny": ["Read*"]}}`:                                                 "names of tools differ here",
 		`{"permissions": {"ask": ["*Edit"]}}`:                                                  "names of tools differ here",
 		`{"permissions": {"deny": ["Task(foo-*)"]}}`:                                           "takes exactly one name",
+		`{"permissions": {"deny": ["Bash(rm:*"]}}`:                                             `the ")" of "Bash(rm:*" is missing: write "Bash(rm:*)"`,
 		`{"permissions": {"deny": ["Agent(a, b)"]}}`:                                           "write a rule for each agent",
 		`{"permissions": {"deny": "Bash"}}`:                                                    "write a list of rules",
 		`{"permissions": {"ask": [1]}}`:                                                        "permissions.ask is the number 1",
