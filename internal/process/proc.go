@@ -27,9 +27,9 @@ const (
 	// DrainGrace is how long output is read after the program has ended: a process that left
 	// the group may hold the pipe open for ever.
 	DrainGrace = 300 * time.Millisecond
-	// lateGrace is how long a pipe that is still open after DrainGrace is read for the data
-	// that it contained by then.
-	lateGrace = 100 * time.Millisecond
+	// pipeBytesMax is what is still read of a pipe after DrainGrace: as much as a pipe holds
+	// unless its owner enlarges it (pipe(7)), so that a process that writes for ever is left.
+	pipeBytesMax = 64 << 10
 )
 
 // Errors of a program that did not start: it does not exist, or the system did not start
@@ -214,11 +214,9 @@ func (s *pipeReader) startReading() {
 		if _, err := io.Copy(&s.kept, s.r); !errors.Is(err, os.ErrDeadlineExceeded) {
 			return
 		}
-		// After its deadline a pipe is not read, whatever it contains: on a machine so busy that
-		// this goroutine has not run until then, it contains the whole output.
-		if s.r.SetReadDeadline(time.Now().Add(lateGrace)) == nil {
-			_, _ = io.Copy(&s.kept, s.r)
-		}
+		// After its deadline a file is not read, whatever the pipe contains: on a machine so busy
+		// that this goroutine has not run until then, it contains the whole output.
+		copyWaiting(&s.kept, s.r, pipeBytesMax)
 	}()
 }
 
