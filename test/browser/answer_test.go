@@ -27,13 +27,13 @@ agents:
 	other := s.newTab("second")
 	run := s.start(model, "paint")
 	for name, tab := range map[string]*stage{"Ann": s, "Bob": other} {
-		tab.do(name+" gives a name by the keyboard", chromedp.Navigate("http://"+s.address+"/#/inbox"), tab.sees("out.txt"), chromedp.KeyEvent("N"), chromedp.WaitVisible("dialog input[name=by]"),
+		tab.do(name+" gives a name by the keyboard", chromedp.Navigate("http://"+s.address+"/#/inbox"), tab.sees("out.txt"), press("N"), chromedp.WaitVisible("dialog input[name=by]"),
 			typeName(name), chromedp.WaitNotPresent("dialog"), tab.sees("You answer as "+name+"."))
 	}
-	other.do("Bob's reason", chromedp.KeyEvent("n"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "not there"), chromedp.KeyEvent(kb.Tab))
+	other.do("Bob's reason", press("n"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "not there"), press(kb.Tab))
 	var both sync.WaitGroup
 	for tab, key := range map[*stage]string{s: "y", other: kb.Enter} {
-		both.Go(func() { tab.do("answer at once", chromedp.KeyEvent(key)) })
+		both.Go(func() { tab.do("answer at once", press(key)) })
 	}
 	both.Wait()
 	first := make([]string, 2)
@@ -53,8 +53,8 @@ agents:
 	}
 	loser.do("the second answer is refused", loser.sees("answered already"))
 	s.checkView("answered")
-	other.do("the form is closed", chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent("dialog"))
-	s.do("Ann answers with a text", s.sees("Which colour?"), chromedp.KeyEvent("w"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "green"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter), chromedp.WaitNotPresent("dialog"))
+	other.do("the form is closed", press(kb.Escape), chromedp.WaitNotPresent("dialog"))
+	s.do("Ann answers with a text", s.sees("Which colour?"), press("w"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "green"), press(kb.Tab), press(kb.Enter), chromedp.WaitNotPresent("dialog"))
 	for _, tab := range []*stage{s, other} {
 		tab.do("the text of the answer", tab.sees("First answer: a text, by Ann"), tab.sees("green"))
 	}
@@ -75,7 +75,7 @@ func TestAnswerThatCannotBeReadIsReadAgain(t *testing.T) {
 		window.fetch = (path, more) => !String(path).includes("query.answered") ? real(path, more)
 			: failing ? (failed++, Promise.reject(new TypeError("down"))) : new Promise((done) => later(done, 400)).then(() => real(path, more));
 	}`, nil))
-	s.do("approve", chromedp.Evaluate(`location.hash = "#/inbox"`, nil), s.sees("out.txt"), chromedp.KeyEvent("y"), chromedp.WaitVisible("dialog input[name=by]"), typeName("Ann"))
+	s.do("approve", chromedp.Evaluate(`location.hash = "#/inbox"`, nil), s.sees("out.txt"), press("y"), chromedp.WaitVisible("dialog input[name=by]"), typeName("Ann"))
 	s.do("many reads fail", chromedp.Poll(`failed > 15`, nil), s.sees("could not be read"), s.lacks("without an answer"))
 	s.do("a slow one counts", chromedp.Evaluate(`failing = false`, nil), s.sees("First answer: approved, by Ann"), s.lacks("could not be read"))
 	s.cli("cancel", run, "--now")

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -28,6 +29,7 @@ type stage struct {
 	t            *testing.T
 	troupe, node string // binaries
 	state, work  string
+	env          []string // of node and command
 	address      string
 	process      *exec.Cmd
 	ctx          context.Context
@@ -55,11 +57,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func newStage(t *testing.T) *stage {
+func newStage(t *testing.T, env ...string) *stage {
 	t.Helper()
-	s := &stage{t: t, troupe: filepath.Join(binaries, "cli"), node: filepath.Join(binaries, "node"), state: filepath.Join(t.TempDir(), "state"), work: t.TempDir(), address: "127.0.0.1:0", faults: make(chan string, 100)}
+	t.Parallel() // a test has its own node and browser
+	s := &stage{t: t, env: append(os.Environ(), env...), troupe: filepath.Join(binaries, "cli"), node: filepath.Join(binaries, "node"), state: filepath.Join(t.TempDir(), "state"), work: t.TempDir(), address: "127.0.0.1:0", faults: make(chan string, 100)}
 	s.startNode()
-	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.UserDataDir(t.TempDir()))
+	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.UserDataDir(newProfile(t)))
 	if path, err := exec.LookPath("chromium"); err == nil {
 		flags = append(flags, chromedp.ExecPath(path))
 	}
@@ -79,10 +82,22 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
+// newProfile makes the browser's directory, beside the binaries: processes of the browser still
+// write there when the test is over.
+func newProfile(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(binaries, "profile-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // startNode starts the node, at its earlier address if it had one.
 func (s *stage) startNode() {
 	s.t.Helper()
 	s.process = exec.Command(s.node, "--store-dir", s.state, "--root", s.work, "--http", s.address)
+	s.process.Env = s.env
 	out, err := s.process.StdoutPipe()
 	if err != nil {
 		s.t.Fatal(err)
@@ -120,6 +135,7 @@ func (s *stage) stopNode() {
 func (s *stage) cli(args ...string) string {
 	s.t.Helper()
 	cmd := exec.Command(s.troupe, append(args, "--store-dir", s.state)...)
+	cmd.Env = s.env
 	var wrong bytes.Buffer
 	cmd.Stderr = &wrong
 	out, err := cmd.Output()
@@ -187,10 +203,31 @@ func (s *stage) signIn() {
 
 const hostile = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script> \u202Egnp.exe \x1b[31mred"
 
-// typeName gives a name in the dialog that asks for it. The key that opened the dialog may have left its character there:
-// the driver sends it apart from the key, which a keyboard does not.
+// typeName gives a name in the dialog that asks for it, in place of the browser's last one.
 func typeName(name string) chromedp.Action {
 	return chromedp.Tasks{chromedp.Evaluate(`document.querySelector("dialog input[name=by]").value = ""`, nil), chromedp.SendKeys("dialog input[name=by]", name+kb.Enter)}
+}
+
+// press presses a key as a keyboard does: its character comes with the key, and not at all when the page takes the key.
+// chromedp.KeyEvent sends the two apart, so that the character may end in the dialog that the key has opened.
+func press(key string) chromedp.Action {
+	return chromedp.ActionFunc(func(ctx context.Context) error {
+		for _, r := range key {
+			events := kb.Encode(r)
+			for i, e := range events {
+				if e.Type == input.KeyChar {
+					continue
+				}
+				if e.Type == input.KeyDown && events[i+1].Type == input.KeyChar {
+					e.Text, e.UnmodifiedText = events[i+1].Text, events[i+1].UnmodifiedText
+				}
+				if err := e.Do(ctx); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
 }
 
 // A person does all of it by the keyboard, while the node is killed and comes back.
@@ -209,10 +246,10 @@ agents:
 `)
 	s.signIn()
 	run := s.start(model, "paint "+hostile, "--max-tokens", "200000")
-	s.do("the run is listed, and opened with Enter", s.sees("paint <img"), chromedp.Focus(".rows"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("nav.tabs"))
-	s.do("a question of a call", chromedp.KeyEvent("4"), s.sees("out.txt"), s.sees("Once"))
-	s.do("approve once, with a name that is asked once", chromedp.KeyEvent("y"), chromedp.WaitVisible("dialog input[name=by]"), typeName("Ann"), s.sees("Which colour?"), s.sees("approved, by Ann"))
-	s.do("answer", chromedp.KeyEvent("w"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "green"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter), s.lacks("Which colour?"))
+	s.do("the run is listed, and opened with Enter", s.sees("paint <img"), chromedp.Focus(".rows"), press(kb.Enter), chromedp.WaitVisible("nav.tabs"))
+	s.do("a question of a call", press("4"), s.sees("out.txt"), s.sees("Once"))
+	s.do("approve once, with a name that is asked once", press("y"), chromedp.WaitVisible("dialog input[name=by]"), typeName("Ann"), s.sees("Which colour?"), s.sees("approved, by Ann"))
+	s.do("answer", press("w"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "green"), press(kb.Tab), press(kb.Enter), s.lacks("Which colour?"))
 	if data, err := os.ReadFile(filepath.Join(s.work, "out.txt")); err != nil || string(data) != "one\ntwo\n" {
 		t.Errorf("the approved write: %q %v", data, err)
 	}
@@ -222,16 +259,16 @@ agents:
 	s.startNode()
 	s.do("the page is live again", chromedp.Poll(`document.querySelector(".status.live")`, nil))
 
-	s.do("raise the budget", chromedp.KeyEvent("b"), chromedp.WaitVisible(`dialog input[name=tokens]`), chromedp.SendKeys(`dialog input[name=tokens]`, "300000"+kb.Enter), s.sees("Tokens: 200k → 300k"), chromedp.KeyEvent(kb.Enter), chromedp.WaitNotPresent("dialog"))
-	s.do("the new limit is shown", chromedp.KeyEvent("5"), s.sees("300k"))
-	s.do("hostile texts are texts", chromedp.KeyEvent("2"), s.sees("<script>window.hacked=1</script>"), s.sees(`\u202e`), s.sees(`\x1b[31mred`))
+	s.do("raise the budget", press("b"), chromedp.WaitVisible(`dialog input[name=tokens]`), chromedp.SendKeys(`dialog input[name=tokens]`, "300000"+kb.Enter), s.sees("Tokens: 200k → 300k"), press(kb.Enter), chromedp.WaitNotPresent("dialog"))
+	s.do("the new limit is shown", press("5"), s.sees("300k"))
+	s.do("hostile texts are texts", press("2"), s.sees("<script>window.hacked=1</script>"), s.sees(`\u202e`), s.sees(`\x1b[31mred`))
 	var hacked bool
 	s.do("no script of a model ran", chromedp.Evaluate(`"hacked" in window || !!document.querySelector("main img, main script")`, &hacked))
 	if hacked {
 		t.Error("a text of a model became markup")
 	}
-	s.do("cancel", chromedp.KeyEvent("x"), chromedp.WaitVisible("dialog input[name=why]"), chromedp.SendKeys("dialog input[name=why]", "seen enough"), chromedp.SetValue("dialog select", "now, abort running calls"), chromedp.SendKeys("dialog input[name=why]", kb.Enter), chromedp.WaitNotPresent("dialog"))
-	s.do("why it stopped", chromedp.KeyEvent("3"), s.sees("seen enough"), chromedp.Poll(`document.querySelector(".status.ended")`, nil))
+	s.do("cancel", press("x"), chromedp.WaitVisible("dialog input[name=why]"), chromedp.SendKeys("dialog input[name=why]", "seen enough"), chromedp.SetValue("dialog select", "now, abort running calls"), chromedp.SendKeys("dialog input[name=why]", kb.Enter), chromedp.WaitNotPresent("dialog"))
+	s.do("why it stopped", press("3"), s.sees("seen enough"), chromedp.Poll(`document.querySelector(".status.ended")`, nil))
 	s.compareEvents(run)
 	s.checkAccessibility(run)
 	s.takePictures(run)
@@ -251,10 +288,10 @@ func (s *stage) openFile(run string) {
 		s.t.Fatal(err)
 	}
 	s.do("the file opens", chromedp.Navigate("file://"+path), s.sees("assistant"), s.sees("a file"))
-	s.do("its transcript", chromedp.KeyEvent("2"), s.sees("<script>window.hacked=1</script>"))
-	s.do("its end", chromedp.KeyEvent("3"), s.sees("seen enough"))
-	s.do("its budget", chromedp.KeyEvent("5"), s.sees("300k"), chromedp.WaitVisible(".plot canvas"))
-	s.do("its timeline", chromedp.KeyEvent("6"), chromedp.WaitVisible(".plot canvas"))
+	s.do("its transcript", press("2"), s.sees("<script>window.hacked=1</script>"))
+	s.do("its end", press("3"), s.sees("seen enough"))
+	s.do("its budget", press("5"), s.sees("300k"), chromedp.WaitVisible(".plot canvas"))
+	s.do("its timeline", press("6"), chromedp.WaitVisible(".plot canvas"))
 	var hacked bool
 	s.do("no script of a model ran", chromedp.Evaluate(`"hacked" in window`, &hacked))
 	if hacked {
@@ -266,7 +303,7 @@ func (s *stage) openFile(run string) {
 func (s *stage) compareEvents(run string) {
 	s.t.Helper()
 	want := len(strings.Split(s.cli("events", run, "-o", "jsonl"), "\n"))
-	s.do("all events are there", chromedp.KeyEvent("8"), chromedp.Poll(`document.getElementById("events")?.dataset.count == `+quote(jsonNumber(want)), nil))
+	s.do("all events are there", press("8"), chromedp.Poll(`document.getElementById("events")?.dataset.count == `+quote(jsonNumber(want)), nil))
 }
 
 func jsonNumber(n int) string {

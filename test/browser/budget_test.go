@@ -35,12 +35,12 @@ agents:
 	run := s.start(model, "lead", "--agents", s.work, "--agent", "boss")
 	button := `button[aria-label^="Limit or freeze keeper"]`
 	s.do("the budget", chromedp.Navigate("http://"+s.address+"/#/run/"+run+"/budget"), s.sees("By model"), s.sees("script/"), s.sees("Tokens by agent over time"), chromedp.WaitVisible(button))
-	s.do("a limit that changes nothing is refused", chromedp.Focus(button), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("dialog input[name=tokens]"), chromedp.SendKeys("dialog input[name=tokens]", kb.Enter), s.sees("nothing would change"))
+	s.do("a limit that changes nothing is refused", chromedp.Focus(button), press(kb.Enter), chromedp.WaitVisible("dialog input[name=tokens]"), chromedp.SendKeys("dialog input[name=tokens]", kb.Enter), s.sees("nothing would change"))
 	s.do("what changes is shown first", chromedp.SendKeys("dialog input[name=tokens]", "50000"), chromedp.SendKeys("dialog input[name=calls]", "9"+kb.Enter), s.sees("Tokens: no limit → 50k"), s.sees("Tool calls: no limit → 9"))
 	s.checkView("budget-change")
-	s.do("nothing is sent before", chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent("dialog"), s.lacks("of 50k tokens"))
-	s.do("limit", chromedp.Focus(button), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("dialog input[name=tokens]"), chromedp.SendKeys("dialog input[name=tokens]", "50000"), chromedp.SendKeys("dialog input[name=calls]", "9"+kb.Enter), s.sees("→ 50k"), chromedp.KeyEvent(kb.Enter), chromedp.WaitNotPresent("dialog"), s.sees("of 50k tokens"), s.sees("of 9 calls"))
-	s.do("freeze", chromedp.Focus(button), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("dialog select"), chromedp.SetValue("dialog select", "freeze: they wait at their next turn"), chromedp.SendKeys("dialog input[name=tokens]", kb.Enter), s.sees("at work → freeze"), chromedp.KeyEvent(kb.Enter), chromedp.WaitNotPresent("dialog"), s.sees("calls, frozen"))
-	s.do("unfreeze", chromedp.Focus(button), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("dialog select"), chromedp.SetValue("dialog select", "unfreeze"), chromedp.SendKeys("dialog input[name=tokens]", kb.Enter), s.sees("frozen → at work"), chromedp.KeyEvent(kb.Enter), chromedp.WaitNotPresent("dialog"), s.lacks("calls, frozen"))
+	s.do("nothing is sent before", press(kb.Escape), chromedp.WaitNotPresent("dialog"), s.lacks("of 50k tokens"))
+	s.do("limit", chromedp.Focus(button), press(kb.Enter), chromedp.WaitVisible("dialog input[name=tokens]"), chromedp.SendKeys("dialog input[name=tokens]", "50000"), chromedp.SendKeys("dialog input[name=calls]", "9"+kb.Enter), s.sees("→ 50k"), press(kb.Enter), chromedp.WaitNotPresent("dialog"), s.sees("of 50k tokens"), s.sees("of 9 calls"))
+	s.do("freeze", chromedp.Focus(button), press(kb.Enter), chromedp.WaitVisible("dialog select"), chromedp.SetValue("dialog select", "freeze: they wait at their next turn"), chromedp.SendKeys("dialog input[name=tokens]", kb.Enter), s.sees("at work → freeze"), press(kb.Enter), chromedp.WaitNotPresent("dialog"), s.sees("calls, frozen"))
+	s.do("unfreeze", chromedp.Focus(button), press(kb.Enter), chromedp.WaitVisible("dialog select"), chromedp.SetValue("dialog select", "unfreeze"), chromedp.SendKeys("dialog input[name=tokens]", kb.Enter), s.sees("frozen → at work"), press(kb.Enter), chromedp.WaitNotPresent("dialog"), s.lacks("calls, frozen"))
 	s.checkView("budget")
 }

@@ -59,18 +59,18 @@ func TestClusterIsShownAndDrained(t *testing.T) {
 	address := s.startCluster()
 	s.do("sign in with the token", chromedp.Navigate(address+"/#/nodes"), chromedp.WaitVisible("input[name=token]"), chromedp.SendKeys("input[name=token]", clusterToken+kb.Enter), s.sees("Streams of the logs"))
 	s.do("pools, streams, leases", s.sees("default: "), s.sees("80 leases"), s.sees("TROUPE_BOX_DEFAULT_0"), s.sees("node-1"), s.sees("node-2"))
-	s.do("the leases are opened by the keyboard", chromedp.Focus(".leases summary"), chromedp.KeyEvent(kb.Enter), s.sees("default.63"))
+	s.do("the leases are opened by the keyboard", chromedp.Focus(".leases summary"), press(kb.Enter), s.sees("default.63"))
 	s.checkView("cluster")
-	s.do("the second node is chosen, and the dialog says what changes", chromedp.KeyEvent("j"), chromedp.Poll(`document.querySelector("tr.current th")?.innerText.startsWith("node-2")`, nil), chromedp.KeyEvent("d"), chromedp.WaitVisible("dialog"), s.sees("Drain node-2"), s.sees("shards → 0"))
+	s.do("the second node is chosen, and the dialog says what changes", press("j"), chromedp.Poll(`document.querySelector("tr.current th")?.innerText.startsWith("node-2")`, nil), press("d"), chromedp.WaitVisible("dialog"), s.sees("Drain node-2"), s.sees("shards → 0"))
 	s.checkView("drain")
-	s.do("nothing is sent before", chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent("dialog"), s.lacks("leaving"))
-	s.do("it is drained", chromedp.KeyEvent("d"), chromedp.WaitVisible("dialog"), chromedp.KeyEvent(kb.Enter), chromedp.WaitNotPresent("dialog"), s.sees("leaving"), s.sees("default: 64 (0–63)"))
-	s.do("it is resumed", chromedp.KeyEvent("d"), chromedp.WaitVisible("dialog"), s.sees("acquires shards again"), chromedp.KeyEvent(kb.Enter), chromedp.WaitNotPresent("dialog"), s.lacks("leaving"), s.lacks("default: 64"))
+	s.do("nothing is sent before", press(kb.Escape), chromedp.WaitNotPresent("dialog"), s.lacks("leaving"))
+	s.do("it is drained", press("d"), chromedp.WaitVisible("dialog"), press(kb.Enter), chromedp.WaitNotPresent("dialog"), s.sees("leaving"), s.sees("default: 64 (0–63)"))
+	s.do("it is resumed", press("d"), chromedp.WaitVisible("dialog"), s.sees("acquires shards again"), press(kb.Enter), chromedp.WaitNotPresent("dialog"), s.lacks("leaving"), s.lacks("default: 64"))
 }
 
 // A node that owns its logs alone has no drain, and says how large its logs are.
 func TestClusterOfOneNodeIsShown(t *testing.T) {
 	s := newStage(t)
 	s.signIn()
-	s.do("the nodes", chromedp.KeyEvent("g"), chromedp.KeyEvent("c"), s.sees("alone"), s.sees("in files"), s.lacks("Drain"), s.sees("no throttle in use"))
+	s.do("the nodes", press("g"), press("c"), s.sees("alone"), s.sees("in files"), s.lacks("Drain"), s.sees("no throttle in use"))
 }

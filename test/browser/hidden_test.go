@@ -32,7 +32,7 @@ func TestHiddenPartsAreMarkedWhereTheyAre(t *testing.T) {
 		if !order {
 			t.Errorf("%s: the placeholders are not between the messages", where)
 		}
-		s.do(where+": the summary is opened", s.lacks("the summary of what was found"), chromedp.Focus(".compaction summary"), chromedp.KeyEvent(kb.Enter), s.sees("the summary of what was found"))
+		s.do(where+": the summary is opened", s.lacks("the summary of what was found"), chromedp.Focus(".compaction summary"), press(kb.Enter), s.sees("the summary of what was found"))
 	}
 	s.do("the transcript", chromedp.Navigate("http://"+s.address+"/#/run/"+run+"/transcript"))
 	look("the page")
@@ -41,6 +41,6 @@ func TestHiddenPartsAreMarkedWhereTheyAre(t *testing.T) {
 	if err := os.WriteFile(path, []byte(s.cli("export", run, "--html")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.do("the file", chromedp.Navigate("file://"+path), s.sees("a file"), chromedp.KeyEvent("2"))
+	s.do("the file", chromedp.Navigate("file://"+path), s.sees("a file"), press("2"))
 	look("the file")
 }

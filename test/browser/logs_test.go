@@ -24,17 +24,17 @@ func TestLogEntriesAreReadByKeyboard(t *testing.T) {
 	s.signIn()
 	run := s.start(model, "look "+hostile, "--max-turns", "100", "--max-tool-calls", "1000")
 	s.do("the run ends", chromedp.Navigate("http://"+s.address+"/#/run/"+run), chromedp.Poll(`document.querySelector(".status.ended")`, nil))
-	s.do("the entries of the root", chromedp.KeyEvent("9"), s.sees("Log entries"), s.sees("submitted"))
-	s.do("the first entry is opened with Enter", chromedp.Focus(".rows"), chromedp.KeyEvent(kb.Home), chromedp.KeyEvent(kb.Enter), s.sees("Bytes"), s.sees("look <img src=x"), s.sees(`\u202e`), s.sees("000000  "))
+	s.do("the entries of the root", press("9"), s.sees("Log entries"), s.sees("submitted"))
+	s.do("the first entry is opened with Enter", chromedp.Focus(".rows"), press(kb.Home), press(kb.Enter), s.sees("Bytes"), s.sees("look <img src=x"), s.sees(`\u202e`), s.sees("000000  "))
 	var hacked bool
 	s.do("no script of a model ran", chromedp.Evaluate(`"hacked" in window || !!document.querySelector("main img, main script")`, &hacked))
 	if hacked {
 		t.Error("bytes of an entry became markup")
 	}
 	s.checkView("logs")
-	s.do("it is closed", chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent(".entry"))
-	s.do("the page after", chromedp.KeyEvent("]"), chromedp.Poll(`/entries, (\d+) to/.exec(document.body.innerText)?.[1] > 200`, nil))
-	s.do("the page before", chromedp.KeyEvent("["), s.sees("200 entries, "))
+	s.do("it is closed", press(kb.Escape), chromedp.WaitNotPresent(".entry"))
+	s.do("the page after", press("]"), chromedp.Poll(`/entries, (\d+) to/.exec(document.body.innerText)?.[1] > 200`, nil))
+	s.do("the page before", press("["), s.sees("200 entries, "))
 	s.do("the log of the supervisor", chromedp.Evaluate(`location.hash += "/super"`, nil), s.sees(run+".super"), s.sees("resumed"))
-	s.do("the transcript is the root's", chromedp.KeyEvent("2"), s.sees("<script>window.hacked=1</script>"))
+	s.do("the transcript is the root's", press("2"), s.sees("<script>window.hacked=1</script>"))
 }

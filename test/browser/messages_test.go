@@ -31,10 +31,10 @@ agents:
 	s.signIn()
 	run := s.start(model, "lead", "--agents", s.work, "--agent", "boss")
 	s.do("the chart and the list", chromedp.Navigate("http://"+s.address+"/#/run/"+run+"/messages"), chromedp.WaitVisible(".sequence canvas"), s.sees("delegate"), s.sees("kept it"), s.sees("<script>window.hacked=1"))
-	s.do("the answer", chromedp.Focus(".rows"), chromedp.KeyEvent(kb.End), chromedp.KeyEvent(kb.Enter), s.sees("keeper (root-1-0) → boss (root)"), s.sees("nats --context troupe sub 'troupe.evt."+run+".root.delegation.finished'"))
+	s.do("the answer", chromedp.Focus(".rows"), press(kb.End), press(kb.Enter), s.sees("keeper (root-1-0) → boss (root)"), s.sees("nats --context troupe sub 'troupe.evt."+run+".root.delegation.finished'"))
 	s.checkView("messages-open")
 	var hacked bool
-	s.do("it is closed", chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent(".entry"), chromedp.Evaluate(`"hacked" in window || !!document.querySelector("main img, main script")`, &hacked))
+	s.do("it is closed", press(kb.Escape), chromedp.WaitNotPresent(".entry"), chromedp.Evaluate(`"hacked" in window || !!document.querySelector("main img, main script")`, &hacked))
 	if hacked {
 		t.Error("a text of a model became markup")
 	}

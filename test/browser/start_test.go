@@ -36,7 +36,6 @@ You paint.
 // form said, and it is found by filters that the address holds.
 func TestPersonStartsARunFromTheFormOfAnAgent(t *testing.T) {
 	settings := t.TempDir()
-	t.Setenv("XDG_CONFIG_HOME", settings)
 	script := filepath.Join(t.TempDir(), "script.yaml")
 	agents := filepath.Join(settings, "troupe", "agents")
 	if err := os.MkdirAll(agents, 0o700); err != nil {
@@ -47,12 +46,12 @@ func TestPersonStartsARunFromTheFormOfAnAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := newStage(t)
+	s := newStage(t, "XDG_CONFIG_HOME="+settings)
 	s.signIn()
 	s.do("the agents cannot be read at first", chromedp.Evaluate(`{ const real = fetch; window.failing = true; window.fetch = (path, more) => failing && String(path).endsWith("/agents") ? Promise.reject(new TypeError("down")) : real(path, more); }`, nil),
-		chromedp.KeyEvent("n"), s.sees("The agents of the node could not be read"), chromedp.Evaluate(`failing = false`, nil), s.sees("Investigates a directory"), s.lacks("could not be read"), chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent("dialog"))
-	s.do("the form, by its key", chromedp.KeyEvent("n"), chromedp.WaitVisible("dialog textarea[name=prompt]"), s.sees("Investigates a directory"))
-	s.do("the task and the agent, by keys", chromedp.KeyEvent("paint <b>the fence</b>"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("painter"), s.sees("Paints one thing."))
+		press("n"), s.sees("The agents of the node could not be read"), chromedp.Evaluate(`failing = false`, nil), s.sees("Investigates a directory"), s.lacks("could not be read"), press(kb.Escape), chromedp.WaitNotPresent("dialog"))
+	s.do("the form, by its key", press("n"), chromedp.WaitVisible("dialog textarea[name=prompt]"), s.sees("Investigates a directory"))
+	s.do("the task and the agent, by keys", press("paint <b>the fence</b>"), press(kb.Tab), press("painter"), s.sees("Paints one thing."))
 	s.do("what its definition says", s.sees("12k tokens"), s.sees("nobody"), s.sees("It is green."), s.sees("Its answer satisfies a JSON Schema: colour"), s.sees("default: low"))
 	placeholders := map[string]string{"max_turns": "default: 7", "max_tokens": "default: 60000", "minutes": "default: 2", "model": "default: builtin/scout"}
 	for name, want := range placeholders {
@@ -68,14 +67,14 @@ func TestPersonStartsARunFromTheFormOfAnAgent(t *testing.T) {
 	}
 	s.checkView("start")
 	s.tabTo(`e.name === "dir"`)
-	s.do("a directory", chromedp.KeyEvent(s.work))
+	s.do("a directory", press(s.work))
 	s.tabTo(`e.name === "max_turns"`)
-	s.do("turns", chromedp.KeyEvent("5"))
+	s.do("turns", press("5"))
 	s.tabTo(`e.value === "shell"`)
-	s.do("without the shell", chromedp.KeyEvent(" "), chromedp.Poll(`!document.activeElement.checked`, nil))
+	s.do("without the shell", press(" "), chromedp.Poll(`!document.activeElement.checked`, nil))
 	s.tabTo(`e.type === "submit"`)
-	s.do("start", chromedp.KeyEvent(kb.Enter), chromedp.WaitNotPresent("dialog"))
-	s.do("the run is shown, and ends", chromedp.Poll(`document.querySelector(".status.ended")`, nil), s.sees("paint <b>the fence</b>"), chromedp.KeyEvent("3"), s.sees(`{"colour":"green"}`))
+	s.do("start", press(kb.Enter), chromedp.WaitNotPresent("dialog"))
+	s.do("the run is shown, and ends", chromedp.Poll(`document.querySelector(".status.ended")`, nil), s.sees("paint <b>the fence</b>"), press("3"), s.sees(`{"colour":"green"}`))
 	var run struct {
 		RunID       string `json:"run_id"`
 		Description struct {
@@ -101,7 +100,7 @@ func (s *stage) tabTo(condition string) {
 	s.t.Helper()
 	for range 30 {
 		var there bool
-		if s.do("to "+condition, chromedp.KeyEvent(kb.Tab), chromedp.Evaluate(`(e => `+condition+`)(document.activeElement)`, &there)); there {
+		if s.do("to "+condition, press(kb.Tab), chromedp.Evaluate(`(e => `+condition+`)(document.activeElement)`, &there)); there {
 			return
 		}
 	}
@@ -117,9 +116,9 @@ func (s *stage) filterRuns(run, script string) {
 		return chromedp.Poll(`document.querySelectorAll(".row").length === `+jsonNumber(n), nil)
 	}
 	// The slash that chromedp types after the key has to be taken back: a browser of a person leaves it out.
-	s.do("the list", chromedp.KeyEvent("gr"), s.sees("2 runs"), count(2))
-	s.do("a search", chromedp.KeyEvent("/"), chromedp.KeyEvent(kb.Backspace+"FENCE"), count(1), s.sees("1 of 2 runs"))
-	s.do("an agent and an age", chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("painter"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("last h"), count(1))
+	s.do("the list", press("gr"), s.sees("2 runs"), count(2))
+	s.do("a search", press("/"), press(kb.Backspace+"FENCE"), count(1), s.sees("1 of 2 runs"))
+	s.do("an agent and an age", press(kb.Tab), press(kb.Tab), press(kb.Tab), press("painter"), press(kb.Tab), press("last h"), count(1))
 	var hash string
 	s.do("the address", chromedp.Evaluate("location.hash", &hash))
 	_, query, _ := strings.Cut(hash, "?")
@@ -129,10 +128,10 @@ func (s *stage) filterRuns(run, script string) {
 	s.do("the address as a link", chromedp.Navigate("about:blank"), chromedp.Navigate("http://"+s.address+"/"+hash), s.sees("1 of 2 runs"), count(1), chromedp.Poll(`document.getElementById("find").value === "FENCE"`, nil))
 	s.checkView("runs-filtered")
 	var node string
-	s.do("cleared, by key", chromedp.Focus(".rows"), chromedp.KeyEvent("c"), count(2), chromedp.Evaluate(`document.querySelector('select[aria-label="Node"]').options[1].value`, &node))
+	s.do("cleared, by key", chromedp.Focus(".rows"), press("c"), count(2), chromedp.Evaluate(`document.querySelector('select[aria-label="Node"]').options[1].value`, &node))
 	s.do("a node of the address", chromedp.Evaluate(`location.hash = "#/runs?node=`+node+`&state=finished"`, nil), s.sees("2 of 2 runs"), chromedp.Evaluate(`location.hash = "#/runs?node=elsewhere"`, nil), s.sees("No run matches."), chromedp.Evaluate(`location.hash = "#/runs"`, nil), count(2))
 	s.isAt("#/runs")
 	// A page of one run stands for one of 1000.
 	s.do("pages of one", chromedp.Evaluate(`{ const real = fetch; window.fetch = (path, more) => real(String(path).replace("limit=1000", "limit=1"), more); }`, nil), s.sees("the newest 1 runs; there are older ones"), count(1),
-		chromedp.KeyEvent("m"), count(2), chromedp.Poll(`document.querySelector(".count").innerText.includes("older")`, nil), chromedp.KeyEvent("m"), s.sees("2 runs"), s.lacks("older ones"), count(2))
+		press("m"), count(2), chromedp.Poll(`document.querySelector(".count").innerText.includes("older")`, nil), press("m"), s.sees("2 runs"), s.lacks("older ones"), count(2))
 }

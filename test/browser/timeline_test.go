@@ -30,5 +30,5 @@ func TestTimelineIsZoomedByDragging(t *testing.T) {
 	if _, err := fmt.Sscanf(shown, "%f %f", &from, &to); err != nil || from <= 0 || to <= from || math.Abs(to-2*from) > 0.02 {
 		t.Errorf("from a quarter to a half is %q: %v", shown, err)
 	}
-	s.do("all is shown", chromedp.KeyEvent("0"), chromedp.Poll(`!document.querySelector(".plot").dataset.zoom`, nil))
+	s.do("all is shown", press("0"), chromedp.Poll(`!document.querySelector(".plot").dataset.zoom`, nil))
 }
