@@ -36,6 +36,7 @@ type AgentLimits struct {
 	// MaxTokens and MaxBudgetUSD are the limits of the run with RunModel.
 	MaxTokens    int64   `json:"max_tokens"`
 	MaxBudgetUSD float64 `json:"max_budget_usd,omitempty"`
+	MaxToolCalls int     `json:"max_tool_calls"` // of the run
 	// AgentTokens, AgentUSD and AgentShare are the agent's own part of the limits of the run.
 	AgentTokens int64   `json:"agent_tokens,omitempty"`
 	AgentUSD    float64 `json:"agent_usd,omitempty"`

@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/internal/investigator"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/runspec"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 // listAgents lists the agents that a run without a directory may begin with: those of the program and of
@@ -24,11 +25,11 @@ func (n *Node) listAgents(ctx context.Context) []httpapi.Agent {
 		n.cfg.Logger.Debug("some agent files of the user are broken", "error", err)
 	}
 	var list []httpapi.Agent
-	model, first, tokens, usd := n.runDefaults(ctx)
+	model, first, tokens, usd := runDefaults(ctx, n)
 	add := func(a httpapi.Agent) {
 		if !slices.ContainsFunc(list, func(known httpapi.Agent) bool { return known.Name == a.Name }) {
 			a.Default = a.Name == first
-			a.RunModel, a.Limits.MaxTokens, a.Limits.MaxBudgetUSD = model, tokens, usd
+			a.RunModel, a.Limits.MaxTokens, a.Limits.MaxBudgetUSD, a.Limits.MaxToolCalls = model, tokens, usd, supervisor.CallsMax
 			a.Limits.MaxTurns, a.Limits.TimeoutMS = cmp.Or(a.Limits.MaxTurns, spec.TurnsRoot), cmp.Or(a.Limits.TimeoutMS, spec.SoftDefaultMS)
 			list = append(list, a)
 		}
@@ -47,7 +48,7 @@ func (n *Node) listAgents(ctx context.Context) []httpapi.Agent {
 }
 
 // runDefaults are what holds for a run whose request and whose agent say nothing: its model, its agent and its limits.
-func (n *Node) runDefaults(ctx context.Context) (model, agent string, tokens int64, usd float64) {
+func runDefaults(ctx context.Context, n *Node) (model, agent string, tokens int64, usd float64) {
 	choice, err := n.routes.ChooseModel(ctx, "")
 	agent = runspec.DefaultAgent(choice.Provider)
 	switch {

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/httpapi"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 // GET /api/v1/agents has of each agent what a form needs: what its definition says, and what holds if a request says nothing.
@@ -28,12 +29,12 @@ func TestAgentsAreDescribedForAForm(t *testing.T) {
 		}
 		return list[i]
 	}
-	p, l := find("painter"), httpapi.AgentLimits{MaxTurns: 7, TimeoutMS: 120_000, MaxTokens: ModelTokens, AgentTokens: 12000, AgentShare: 0.5}
+	p, l := find("painter"), httpapi.AgentLimits{MaxToolCalls: supervisor.CallsMax, MaxTurns: 7, TimeoutMS: 120_000, MaxTokens: ModelTokens, AgentTokens: 12000, AgentShare: 0.5}
 	if p.Model != model || p.RunModel != model || !slices.Equal(p.Tools, []string{"read_file", "write_file(src/**)"}) || !slices.Equal(p.DisallowedTools, []string{"shell"}) || p.Delegates == nil || p.Effort != "low" ||
 		p.Limits != l || p.OutputSchema["type"] != "object" || len(p.Criteria) != 1 || p.Default {
 		t.Errorf("%+v", p)
 	}
-	a, l := find("assistant"), httpapi.AgentLimits{MaxTurns: spec.TurnsRoot, TimeoutMS: spec.SoftDefaultMS, MaxTokens: ModelTokens}
+	a, l := find("assistant"), httpapi.AgentLimits{MaxToolCalls: supervisor.CallsMax, MaxTurns: spec.TurnsRoot, TimeoutMS: spec.SoftDefaultMS, MaxTokens: ModelTokens}
 	if !a.Default || a.Model != "" || a.RunModel != model || a.Tools != nil || a.Limits != l {
 		t.Errorf("%+v", a)
 	}

@@ -19,7 +19,7 @@ export interface NodeInfo { id: string; name: string; host?: string; state: stri
 
 /** AgentInfo is an agent that a run may begin with, as its definition describes it. */
 export interface AgentInfo { name: string; description: string; default?: boolean; model?: string; run_model?: string; tools: string[] | null; disallowed_tools?: string[]; delegates: string[] | null; permission_mode?: string; effort?: string; temperature?: number;
-  limits: { max_turns: number; timeout_ms: number; max_tokens: number; max_budget_usd?: number; agent_tokens?: number; agent_usd?: number; agent_share?: number }; constraints?: string[]; criteria?: string[]; fail_if?: string[]; output_schema?: Record<string, any> }
+  limits: { max_turns: number; timeout_ms: number; max_tokens: number; max_budget_usd?: number; max_tool_calls: number; agent_tokens?: number; agent_usd?: number; agent_share?: number }; constraints?: string[]; criteria?: string[]; fail_if?: string[]; output_schema?: Record<string, any> }
 
 export interface RecordedFact { id?: string; cause?: number; kind: string; bytes: number; text?: string; problem?: string }
 export interface RecordedEntry { place: number; ts: string; from: string; epoch?: string; bytes: number; facts: RecordedFact[]; problem?: string; data?: string }

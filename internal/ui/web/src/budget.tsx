@@ -3,7 +3,7 @@
 import { useRef, useState } from "preact/hooks";
 import { Refused, get, post, type Amount, type RunBudget } from "./api";
 import type { RunModel } from "./model";
-import { line, tokens, usd } from "./text";
+import { line, modelName, tokens, usd } from "./text";
 import { Form, Problem, useData } from "./parts";
 import { AgentChart, BudgetChart } from "./charts";
 import { file } from "./file";
@@ -76,7 +76,7 @@ export function Budget({ run, model, live }: { run: string; model: RunModel; liv
         <tbody>{row("tokens", (a) => tokens(a.tokens))}{row("US dollars", (a) => usd(a.nano_usd / 1e9))}{row("tool calls", (a) => String(a.calls))}</tbody></table></div>}
       <BudgetChart samples={model.samples} />
       {model.spend.size > 0 && <div class="scroll" tabIndex={0} role="region" aria-label="Spent by model"><table><caption>By model, from the events of the run</caption><thead><tr><th scope="col">Model</th><th scope="col">Calls</th><th scope="col">Tokens</th><th scope="col">Dollars</th></tr></thead>
-        <tbody>{[...model.spend].sort((a, b) => b[1].tokens - a[1].tokens).map(([name, s]) => <tr key={name}><th scope="row">{line(name, 80)}</th><td>{s.calls}</td><td>{tokens(s.tokens)}</td><td>{usd(s.usd)}</td></tr>)}</tbody></table></div>}
+        <tbody>{[...model.spend].sort((a, b) => b[1].tokens - a[1].tokens).map(([name, s]) => <tr key={name}><th scope="row">{modelName(name)}</th><td>{s.calls}</td><td>{tokens(s.tokens)}</td><td>{usd(s.usd)}</td></tr>)}</tbody></table></div>}
       <AgentChart model={model} />
       {data && <div class="scroll" tabIndex={0} role="region" aria-label="Spent by agent"><table><caption>By agent, the largest first</caption><thead><tr><th scope="col">Agent</th><th scope="col">Limit</th><th scope="col">Spent</th><th scope="col">Dollars</th><th scope="col">Held</th><th scope="col">With those below it</th></tr></thead>
         <tbody>{agents.slice(0, rowsMax).map((a) => <tr key={a.id}><th scope="row">{line(a.name)} <small>{line(a.id)}</small></th><td>{a.limit?.tokens ? tokens(a.limit.tokens) : "the pool"}</td><td>{tokens(a.used.tokens)}</td><td>{usd(a.used.nano_usd / 1e9)}</td><td>{tokens(a.reserved.tokens)}</td>

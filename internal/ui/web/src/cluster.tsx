@@ -61,7 +61,7 @@ export function Cluster() {
       <Problem text={error} /><p role="status" class="quiet">{line(said, 500)}</p>
       {data?.refused && <p class="quiet">Only the nodes are shown: {line(data.refused)}</p>}
       <Table name="Nodes" caption={data?.lease_ms ? `A lease lasts ${took(data.lease_ms)} after its renewal.` : ""} head={["Node", "State", "Shards", "Actors", "Busy", "Passivated", "Runs", "Version", "Age", ""]}>
-        {nodes.map((n, i) => <tr key={n.id} class={i === at ? "current" : ""}><th scope="row">{line(n.name)}<small> {line(n.host)}</small></th><td><Badge state={n.state} /></td><td class="wrap">{line(holds(n), 600)}</td><td>{n.live}</td><td>{n.busy}</td><td>{n.resting}</td><td>{n.live_runs ?? 0}{n.queued_runs ? ` + ${n.queued_runs} queued` : ""}</td><td>{line(n.version, 30)}</td><td>{age(n.started)}</td>
+        {nodes.map((n, i) => <tr key={n.id} class={i === at ? "current" : ""}><th scope="row">{line(n.name)}<small> {line(n.host)}</small></th><td><Badge state={n.state} /></td><td class="wrap">{line(holds(n), 600)}</td><td>{n.live}</td><td>{n.busy}</td><td>{n.resting}</td><td>{n.live_runs ?? 0}{n.queued_runs ? ` + ${n.queued_runs} queued` : ""}</td><td>{line(n.version, 60)}</td><td>{age(n.started)}</td>
           <td>{may && n.state !== "alone" && <button aria-label={`${n.state === "leaving" ? "Resume" : "Drain"} ${line(n.name)}`} onClick={() => { setAt(i); ask(n); }}>{n.state === "leaving" ? "Resume" : "Drain"}{i === at && <> <kbd>d</kbd></>}</button>}</td></tr>)}
       </Table>
       {nodes.map((n) => n.logs && <Problem key={n.id} text={`${n.name} cannot write its logs: ${n.logs.why}: ${n.logs.remedy}`} />)}

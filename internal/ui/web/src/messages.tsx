@@ -60,27 +60,28 @@ function draw(u: uPlot, d: { notes: Note[]; chosen: number; lanes: string[] }): 
   const c = u.ctx, ratio = devicePixelRatio, head = 6 * ratio;
   c.save();
   d.notes.forEach((n, i) => {
-    const y = u.valToPos(i + 0.5, "y", true), x0 = u.valToPos(d.lanes.indexOf(n.from), "x", true), x1 = u.valToPos(d.lanes.indexOf(n.to), "x", true), dir = Math.sign(x1 - x0) || 1;
+    const y = u.valToPos(i + 0.5, "y", true), x0 = u.valToPos(d.lanes.indexOf(n.from), "x", true), x1 = u.valToPos(d.lanes.indexOf(n.to), "x", true), dir = Math.sign(x1 - x0) || 1, arrow = y + 6 * ratio;
     if (i === d.chosen) { c.fillStyle = color("--select"); c.fillRect(u.bbox.left, y - (rowHeight * ratio) / 2, u.bbox.width, rowHeight * ratio); }
     c.strokeStyle = c.fillStyle = color(inks[n.kind] ?? "--text");
     c.lineWidth = (i === d.chosen ? 2.5 : 1.5) * ratio;
     c.setLineDash(n.kind === "answer" ? [5 * ratio, 3 * ratio] : []);
     c.beginPath();
-    c.moveTo(x0, y);
-    c.lineTo(x1, y);
+    c.moveTo(x0, arrow);
+    c.lineTo(x1, arrow);
     c.stroke();
     c.setLineDash([]);
     c.beginPath();
-    c.moveTo(x1, y);
-    c.lineTo(x1 - dir * head, y - head / 1.5);
-    c.lineTo(x1 - dir * head, y + head / 1.5);
+    c.moveTo(x1, arrow);
+    c.lineTo(x1 - dir * head, arrow - head / 1.5);
+    c.lineTo(x1 - dir * head, arrow + head / 1.5);
     c.fill();
     c.font = `${11 * ratio}px system-ui, sans-serif`;
     c.textAlign = "center";
+    c.textBaseline = "bottom"; // uPlot leaves another one
     const room = Math.max(4, Math.floor(Math.abs(x1 - x0) / ratio / 7));
     c.fillStyle = color("--quiet");
     const text = line(n.kind + ": " + n.text, 1000);
-    c.fillText(text.length > room ? text.slice(0, room - 1) + "…" : text, (x0 + x1) / 2, y - 3 * ratio, Math.abs(x1 - x0));
+    c.fillText(text.length > room ? text.slice(0, room - 1) + "…" : text, (x0 + x1) / 2, arrow - 2 * ratio, Math.abs(x1 - x0));
   });
   c.restore();
 }

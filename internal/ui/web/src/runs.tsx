@@ -1,7 +1,7 @@
 // The list of runs, with its filters in the address.
 import { useEffect, useState } from "preact/hooks";
 import { getPage, type RunInfo } from "./api";
-import { age, line, spendOf, spent } from "./text";
+import { age, line, modelName, spendOf, spent } from "./text";
 import { Badge, Problem, Rows, go, useData, useKeys } from "./parts";
 import { StartRun } from "./start";
 
@@ -79,7 +79,7 @@ export function Runs() {
       {data && !list.length && <p class="empty">{all.length ? "No run matches." : "There are no runs yet. Press n to start one."}</p>}
       <Rows rows={list} id={(r) => r.run_id} label="Runs" selected={at} select={setAt} open={(r) => go("#/run/" + r.run_id)} height={44} row={(r) => <>
         <Badge state={r.state === "finished" ? r.result?.stop_reason ?? "finished" : r.state} />
-        <span class="grow two"><b>{line(r.title) || r.run_id}</b><small>{r.run_id.slice(0, 10)} · {rootOf(r) && line(rootOf(r), 40) + " · "}{line(r.model, 60)}{r.node ? " · " + line(r.node, 30) : ""}</small></span>
+        <span class="grow two"><b>{line(r.title) || r.run_id}</b><small>{r.run_id.slice(0, 10)} · {rootOf(r) && line(rootOf(r), 40) + " · "}{modelName(r.model, 60)}{r.node ? " · " + line(r.node, 30) : ""}</small></span>
         <span class="num">{spent(spendOf(r.result, r.spend))}</span><span class="num narrow">{r.result?.agents?.length ?? ""}<small>{r.result?.agents?.length ? " agents" : ""}</small></span><span class="num narrow">{age(r.started)}</span></>} />
       {starting && <StartRun close={() => { setStarting(false); reload(); }} />}
     </main>

@@ -1,7 +1,7 @@
 // The form that starts a run, made from the definition of the agent that it begins with.
 import { useState } from "preact/hooks";
 import { get, post, type AgentInfo } from "./api";
-import { line, tokens, took, usd } from "./text";
+import { line, modelName, tokens, took, usd } from "./text";
 import { Form, Problem, Text, go, useData, type Field } from "./parts";
 
 export function StartRun({ close }: { close: () => void }) {
@@ -23,11 +23,11 @@ function fieldsOf(a: AgentInfo | undefined, all: AgentInfo[]): Field[] {
     { name: "prompt", label: "Task", type: "area", required: true },
     { name: "agent", label: "Agent", options: ["", ...all.filter((x) => !x.default).map((x) => x.name)], none: first ?? "the node chooses", below: a && <Definition a={a} /> },
     { name: "dir", label: "Directory (below a --root of the node)", empty: "none" },
-    { name: "model", label: a?.model ? "Model of the run (this agent has its own)" : "Model", empty: line(a?.run_model, 80) || "the node has none" },
+    { name: "model", label: a?.model ? "Model of the run (this agent has its own)" : "Model", empty: modelName(a?.run_model) || "the node has none" },
     { name: "max_turns", label: "Turns of the root agent", type: "number", empty: String(l?.max_turns ?? ""), min: 1 },
     { name: "max_tokens", label: "Limit of the run in tokens", type: "number", empty: String(l?.max_tokens ?? ""), min: 1 },
     { name: "max_budget_usd", label: "Limit of the run in US dollars", type: "number", empty: l?.max_budget_usd ? String(l.max_budget_usd) : "no limit", min: 0 },
-    { name: "max_tool_calls", label: "Tool calls of the run", type: "number", empty: "no limit", min: 1 },
+    { name: "max_tool_calls", label: "Tool calls of the run", type: "number", empty: l?.max_tool_calls ? String(l.max_tool_calls) : "no limit", min: 1 },
     { name: "minutes", label: "Working time in minutes", type: "number", empty: l ? String(l.timeout_ms / 60000) : "", min: 0 },
     { name: "effort", label: "Effort", options: ["", "low", "medium", "high"], none: a?.effort ? line(a.effort) : "of the model" },
     { name: "permission_mode", label: "Permissions", options: ["", "default", "acceptEdits", "plan", "dontAsk"], none: a?.permission_mode ? line(a.permission_mode) : "of the node" },
@@ -61,7 +61,7 @@ function requestOf(v: Record<string, string>, a: AgentInfo | undefined): Record<
 function Definition({ a }: { a: AgentInfo }) {
   const l = a.limits, own = [l.agent_tokens && tokens(l.agent_tokens) + " tokens", l.agent_usd && usd(l.agent_usd), l.agent_share && Math.round(l.agent_share * 100) + "% of the run's limits"].filter(Boolean);
   const rows: [string, string][] = [
-    ["Model", line(a.model, 80)], ["Its own limit", own.join(", ")], ["Working time", took(l.timeout_ms)],
+    ["Model", modelName(a.model)], ["Its own limit", own.join(", ")], ["Working time", took(l.timeout_ms)],
     ["Tools", a.tools ? a.tools.map((t) => line(t, 80)).join(", ") || "none" : "all that the run has"], ["Not", (a.disallowed_tools ?? []).map((t) => line(t, 80)).join(", ")],
     ["Delegates to", a.delegates ? a.delegates.map((d) => line(d, 80)).join(", ") || "nobody" : "any agent"],
     ["Temperature", a.temperature === undefined ? "" : String(a.temperature)], ["Constraints", (a.constraints ?? []).map((c) => line(c, 200)).join(" · ")], ["Criteria", (a.criteria ?? []).map((c) => line(c, 200)).join(" · ")], ["Fails if", (a.fail_if ?? []).map((c) => line(c, 200)).join(" · ")],

@@ -21,6 +21,9 @@ export function clean(text: unknown, max = 20000): string {
 /** line is clean for one line. */
 export const line = (text: unknown, max = 200): string => clean(text, max).replace(/\s+/g, " ").trim();
 
+/** modelName is the route of a model as people read it: the path of a script has one slash before it. */
+export const modelName = (route: unknown, max = 80): string => line(route, max).replace(/^script\/\//, "script/");
+
 export function tokens(n: number | undefined): string {
   if (!n) return "0";
   if (n < 1000) return String(n);
