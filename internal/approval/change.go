@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -53,7 +51,7 @@ func showChange(dir, tool, args string) string {
 	if json.Unmarshal([]byte(args), &a) != nil || dir == "" {
 		return permission.Show(tool, args)
 	}
-	name, err := nameBelow(dir, a.Path)
+	name, err := builtin.PathBelow(dir, a.Path)
 	if err != nil {
 		return permission.Show(tool, args)
 	}
@@ -81,18 +79,6 @@ func showChange(dir, tool, args string) string {
 	return permission.Visible(head + body)
 }
 
-// nameBelow is the path of a call as one below the directory.
-func nameBelow(dir, name string) (string, error) {
-	if filepath.IsAbs(name) {
-		rel, err := filepath.Rel(dir, name)
-		if err != nil {
-			return "", err
-		}
-		name = rel
-	}
-	return path.Clean(filepath.ToSlash(strings.TrimSpace(name))), nil
-}
-
 // findCertainFailure returns why an edit fails whatever a person decides: the file does not exist, or its text has not
 // exactly one place to change. A call of which nothing is certain is put to the person.
 func findCertainFailure(dir, tool, args string) string {
@@ -100,7 +86,7 @@ func findCertainFailure(dir, tool, args string) string {
 	if tool != "edit_file" || dir == "" || json.Unmarshal([]byte(args), &a) != nil {
 		return ""
 	}
-	name, err := nameBelow(dir, a.Path)
+	name, err := builtin.PathBelow(dir, a.Path)
 	if err != nil {
 		return ""
 	}

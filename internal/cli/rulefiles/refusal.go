@@ -2,7 +2,6 @@ package rulefiles
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/internal/filechange"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/schema"
+	"github.com/troupe-run/troupe/internal/toolset/builtin"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -54,19 +54,12 @@ func checkArguments(text, args string) string {
 
 // checkPath returns why no file tool takes a path, without a look at the disk.
 func checkPath(dir, name string, writes bool) string {
-	name = filepath.FromSlash(strings.TrimSpace(name))
-	if filepath.IsAbs(name) {
-		rel, err := filepath.Rel(dir, name)
-		if err != nil {
-			return name + " is outside of the directory"
-		}
-		name = rel
+	name, err := builtin.PathBelow(dir, name)
+	if err != nil {
+		return err.Error()
 	}
-	if name = filepath.Clean(name); !filepath.IsLocal(name) {
-		return filepath.ToSlash(name) + " is outside of the directory"
-	}
-	if writes && slices.ContainsFunc(strings.Split(filepath.ToSlash(name), "/"), filechange.IsGitName) {
-		return filepath.ToSlash(name) + " belongs to git itself and is never written"
+	if writes && slices.ContainsFunc(strings.Split(name, "/"), filechange.IsGitName) {
+		return name + " belongs to git itself and is never written"
 	}
 	return ""
 }

@@ -78,8 +78,9 @@ func (w *toolWorkspace) leavesPart(tool, name string) bool {
 	return err != nil || rel != name && !w.within(tool, rel)
 }
 
-// resolvePath makes a path that a model wrote for a tool relative to the workspace.
-func (w *toolWorkspace) resolvePath(tool, name string) (string, error) {
+// PathBelow makes a path that a model wrote relative to the directory of its tools, with slashes; "." of an empty one. It
+// does not look at the disk. Errors: ErrOutside, fs.ErrInvalid.
+func PathBelow(dir, name string) (string, error) {
 	name = filepath.FromSlash(strings.TrimSpace(name))
 	if name == "" {
 		return ".", nil
@@ -88,7 +89,7 @@ func (w *toolWorkspace) resolvePath(tool, name string) (string, error) {
 		return "", fmt.Errorf("%q: %w", name, fs.ErrInvalid)
 	}
 	if filepath.IsAbs(name) {
-		rel, err := filepath.Rel(w.dir, name)
+		rel, err := filepath.Rel(dir, name)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", name, ErrOutside)
 		}
@@ -98,7 +99,16 @@ func (w *toolWorkspace) resolvePath(tool, name string) (string, error) {
 	if !filepath.IsLocal(name) {
 		return "", fmt.Errorf("%s: %w", filepath.ToSlash(name), ErrOutside)
 	}
-	if name = filepath.ToSlash(name); w.isExcluded(name) || w.reachesExcluded(name) {
+	return filepath.ToSlash(name), nil
+}
+
+// resolvePath makes a path that a model wrote for a tool relative to the workspace.
+func (w *toolWorkspace) resolvePath(tool, name string) (string, error) {
+	name, err := PathBelow(w.dir, name)
+	if err != nil || name == "." {
+		return name, err
+	}
+	if w.isExcluded(name) || w.reachesExcluded(name) {
 		return "", fmt.Errorf("%s: %w", printableName(name), fs.ErrNotExist)
 	}
 	if w.leavesPart(tool, name) {
