@@ -44,7 +44,8 @@ func startAbsentSite(t *testing.T) *absentSite {
 		t.Fatal("the server is not ready")
 	}
 	s := &absentSite{t: t, url: srv.ClientURL(), dir: t.TempDir(), agents: t.TempDir()}
-	s.write("buyer.md", "---\nname: buyer\ndescription: Buys.\nx-troupe:\n  tools:\n    - {name: pay, description: Pays., effect: effect, command: \"tr -d '\\n' >> "+s.ledger()+"; echo >> "+s.ledger()+"\"}\n---\nBuy.\n")
+	// One write for each line: calls of several runs pay at the same moment.
+	s.write("buyer.md", "---\nname: buyer\ndescription: Buys.\nx-troupe:\n  tools:\n    - {name: pay, description: Pays., effect: effect, command: 'printf \"%s\\n\" \"$(cat)\" >> "+s.ledger()+"'}\n---\nBuy.\n")
 	if s.client, err = client.Dial(bus.Options{Servers: s.url}, ""); err != nil {
 		t.Fatal(err)
 	}
