@@ -101,8 +101,8 @@ func NewHandler(cfg Config) http.Handler {
 }
 
 // Serve serves the protocol on two streams until in ends or ctx, which has another cause than context.Canceled if the
-// node of the client is gone. The runs of agents' tools that are called then are
-// canceled before it returns.
+// node of the client is gone. The runs of agents' tools that are called then are canceled before it returns, unless no
+// node is left.
 func Serve(ctx context.Context, cfg Config, in io.ReadCloser, out io.WriteCloser) error {
 	connection, leave := context.WithCancel(ctx)
 	defer leave()

@@ -18,7 +18,7 @@ func PreviewRun(cfg Config, r client.RunRequest) (supervisor.Opened, client.RunA
 
 // PreviewIgnored returns the parts of agent files that a run would ignore, as far as this machine can tell.
 func PreviewIgnored(cfg Config, r client.RunRequest) ([]runspec.IgnoredParts, error) {
-	return newPreviewNode(cfg, r).builder.FindIgnored(r)
+	return runspec.FindIgnored(newPreviewNode(cfg, r).builder, r)
 }
 
 // newPreviewNode returns a node that starts nothing and may read what the request of its user names.

@@ -17,8 +17,8 @@ import (
 
 // registerFiles adds the agents of agent files: those of the directory that the client names, and
 // those of the user's agent directories. A broken file of the named directory is left out with a note, unless the run
-// names its agent; no other agent takes its name. Command hooks count only in the named directory: a working directory must not supply command lines of
-// its own.
+// names its agent; no other agent takes its name. Command hooks count only in the named directory: a working directory
+// must not supply command lines of its own.
 func (b *Builder) registerFiles(t agentSet, req acceptedRequest, m modelSelection) (agentSet, error) {
 	given, place, err := b.cfg.Trust.CheckNamed(req.RunRequest, "agents", req.Agents, b.cfg.Trust.NameablePlaces())
 	if err != nil {
@@ -27,7 +27,7 @@ func (b *Builder) registerFiles(t agentSet, req acceptedRequest, m modelSelectio
 	var notes []agentfile.Note
 	if given != "" {
 		t.files, notes, t.broken = agentfile.LoadBelow(place, given)
-		if err := b.refuseBroken(t, req); err != nil {
+		if err := refuseBroken(b.cfg.Trust, t, req); err != nil {
 			return t, err
 		}
 		isBroken := func(d supervisor.Definition) bool { return t.isBroken(d.Name) }
@@ -40,10 +40,10 @@ func (b *Builder) registerFiles(t agentSet, req acceptedRequest, m modelSelectio
 	if err != nil {
 		return t, err
 	}
-	if err := b.refuseBroken(t, req, found.definitions...); err != nil {
+	if err := refuseBroken(b.cfg.Trust, t, req, found.definitions...); err != nil {
 		return t, err
 	}
-	t.warnings = slices.Concat(t.warnings, found.warnings, b.brokenNotes(t.broken), fileNotes(notes, t.files, req.agents))
+	t.warnings = slices.Concat(t.warnings, found.warnings, brokenNotes(b.cfg.Trust, t.broken), fileNotes(notes, t.files, req.agents))
 	for _, d := range t.files {
 		if t, err = b.registerFile(t, req, m, d); err != nil {
 			return t, err
@@ -58,12 +58,12 @@ func (t agentSet) isBroken(name string) bool { return agentfile.ErrorsFor(t.brok
 // refuseBroken refuses a run whose directory of agents has a broken file of an agent that the run reaches by name: by the
 // request, or as a delegate of these agents. Another agent of that name could have more rights. If a file's name
 // cannot be read, the file may define any agent that no other file of the directory defines.
-func (b *Builder) refuseBroken(t agentSet, req acceptedRequest, found ...agentfile.Definition) error {
+func refuseBroken(policy trust.Policy, t agentSet, req acceptedRequest, found ...agentfile.Definition) error {
 	const hint = "`troupe agents validate DIR` shows all that is wrong"
 	named := namedAgents(append(slices.Clone(req.agents), t.root), slices.Concat(t.files, found))
 	names := slices.Sorted(maps.Keys(named))
 	if err := agentfile.ErrorsFor(t.broken, names...); err != nil {
-		return refuse.Bad(hint, "agents: %s", b.cfg.Trust.DescribeErrors(err))
+		return refuse.Bad(hint, "agents: %s", policy.DescribeErrors(err))
 	}
 	err := agentfile.ErrorsWithoutName(t.broken)
 	if err == nil {
@@ -72,7 +72,7 @@ func (b *Builder) refuseBroken(t agentSet, req acceptedRequest, found ...agentfi
 	for _, name := range names {
 		isGiven := slices.ContainsFunc(t.files, func(d agentfile.Definition) bool { return d.Name == name })
 		if !isGiven && !agentfile.IsForeignAgent(name) {
-			return refuse.Bad(hint, "agents: %s; this file may define the agent %s, because its name cannot be read", b.cfg.Trust.DescribeErrors(err), name)
+			return refuse.Bad(hint, "agents: %s; this file may define the agent %s, because its name cannot be read", policy.DescribeErrors(err), name)
 		}
 	}
 	return nil
@@ -143,7 +143,7 @@ func (b *Builder) findFiles(t agentSet, req acceptedRequest) (f foundAgents, err
 	}
 	warnings, more := splitFoundNotes(notes, f.definitions, namedAgents(req.agents, slices.Concat(t.files, f.definitions)))
 	f.warnings = append(f.warnings, toolset.LimitNotes(warnings, filesNotedMax, "notes on agent files; `troupe agents validate` shows them")...)
-	f.notes = slices.Concat(f.notes, more, b.brokenNotes(broken))
+	f.notes = slices.Concat(f.notes, more, brokenNotes(b.cfg.Trust, broken))
 	return f, nil
 }
 
@@ -164,9 +164,9 @@ func splitFoundNotes(notes []agentfile.Note, found []agentfile.Definition, named
 }
 
 // brokenNotes returns a note for each problem of files that are left out.
-func (b *Builder) brokenNotes(broken error) (notes []string) {
+func brokenNotes(policy trust.Policy, broken error) (notes []string) {
 	for _, wrong := range agentfile.SplitProblems(broken) {
-		text := "left out: " + b.cfg.Trust.DescribeErrors(wrong)
+		text := "left out: " + policy.DescribeErrors(wrong)
 		if wrong.Path != "" { // a place that cannot be read has none
 			text += fmt.Sprintf(" (`troupe agents validate %s` shows all that is wrong)", wrong.Path)
 		}

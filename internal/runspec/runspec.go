@@ -124,7 +124,7 @@ func (b *Builder) Build(r client.RunRequest) (o supervisor.Opened, a client.RunA
 }
 
 // FindIgnored returns the parts of agent files that a run ignores, because anyone may have written the files.
-func (b *Builder) FindIgnored(r client.RunRequest) ([]IgnoredParts, error) {
+func FindIgnored(b *Builder, r client.RunRequest) ([]IgnoredParts, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), buildTimeout)
 	defer cancel()
 	req, err := b.acceptRequest(r)

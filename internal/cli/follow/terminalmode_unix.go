@@ -120,7 +120,8 @@ func (m *terminalMode) leave() {
 	}
 }
 
-// restore puts the terminal back as acquireKeys found it; after acquireLines it does nothing. Any goroutine may call it, also twice.
+// restore puts the terminal back as acquireKeys found it; after acquireLines it does nothing. Any goroutine may call it,
+// also twice.
 func (m *terminalMode) restore() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
