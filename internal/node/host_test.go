@@ -54,7 +54,8 @@ func waitUntil(t *testing.T, what string, so func() bool) {
 func TestTwentyRunsAtOnce(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	dir := newRepository(t)
+	dir := t.TempDir() // no repository: 20 investigations start 220 programs in one
+	writeFileAt(t, filepath.Join(dir, "app.log"), "2026-01-02T03:04:05Z ERROR request 1 failed\n")
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
 	c, tp := connectClient(t, h), recordEvents(t, h)
 	const runs = 20
