@@ -109,5 +109,5 @@ browser:
 	command -v chromium >/dev/null || apt-get install -y -q chromium >/dev/null
 	cd test/browser && npm ci --ignore-scripts --no-audit --no-fund && go vet -tags browser . && go test -tags browser -count=1 -timeout 10m .
 
-# The tests of internal/node under the race detector; .ci/run runs a half of them.
+# The tests of internal/node under the race detector; .ci/run runs an eighth of them.
 race:     ; CGO_ENABLED=1 go test -race -timeout 30m -skip '^TestAttack' ./internal/node ./mailbox/jetstream
