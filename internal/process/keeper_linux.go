@@ -1,6 +1,7 @@
 package process
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,13 +21,26 @@ import (
 // that the program has started, whatever their group or session, and kills the program too when the
 // process that asked for it is gone. A keeper is this very binary: every program that links this package
 // can be its own keeper.
+//
+// It also starts what needs namespaces of its own. A process with a new user namespace begins with a copy of its
+// parent's page tables, and each page that the parent writes to afterwards costs a fault: a keeper has few pages, a
+// node may have gigabytes.
 const keeperName = "troupe-keeper"
 
 // Descriptors of a keeper.
 const (
 	lifeFD   = 3 + iota // ends when the requesting process is gone
 	failedFD            // receives the error if the program did not start, and is closed if it did
+	filesFD             // the first of the program's own, which begin at 3 there
 )
+
+// keptProgram is what a keeper starts. Its arguments follow as those of the keeper: each may be as long as the system
+// allows.
+type keptProgram struct {
+	Path  string
+	Files int // descriptors of the program, from filesFD
+	Attr  *syscall.SysProcAttr
+}
 
 // keeperFailed is the exit code of a keeper whose program did not start.
 const keeperFailed = 125
@@ -48,9 +62,9 @@ func init() {
 
 // keepProgram is the main function of a keeper. It runs on the main thread, so that the end of that thread is the
 // parent's death for the program.
-func keepProgram(path string, argv []string) int {
+func keepProgram(description string, argv []string) int {
 	failed := os.NewFile(failedFD, "failed")
-	child, err := startKept(path, argv)
+	child, err := startKept(description, argv)
 	if err != nil {
 		var errno syscall.Errno
 		_ = errors.As(err, &errno) // 0: it is none
@@ -91,17 +105,26 @@ func keepProgram(path string, argv []string) int {
 	return how.ExitStatus()
 }
 
-// startKept starts the program with three descriptors and then closes the keeper's own
-// copies of them.
-func startKept(path string, argv []string) (pid int, err error) {
+// startKept starts the program with three descriptors and those of its own, and then closes the keeper's copies of
+// them.
+func startKept(description string, argv []string) (pid int, err error) {
+	var program keptProgram
+	if err := json.Unmarshal([]byte(description), &program); err != nil {
+		return 0, fmt.Errorf("description: %w", err)
+	}
 	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) {
 		return 0, fmt.Errorf("descriptors: %w", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("subreaper: %w", err)
 	}
-	p, err := os.StartProcess(path, argv, &os.ProcAttr{Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
-		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}})
+	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
+	for i := range program.Files {
+		files = append(files, os.NewFile(uintptr(filesFD+i), "file"))
+	}
+	defer closeAll(files[3:]...)
+	program.Attr.Pdeathsig = syscall.SIGKILL
+	p, err := os.StartProcess(program.Path, argv, &os.ProcAttr{Env: os.Environ(), Files: files, Sys: program.Attr})
 	if err != nil {
 		return 0, err
 	}
@@ -118,7 +141,7 @@ type keeperHandle struct {
 	childEnds    []*os.File
 }
 
-// wrapInKeeper makes a command that has not started the command of a keeper. nil: this system
+// wrapInKeeper makes a command that has not started, and has its group, the command of a keeper. nil: this system
 // cannot.
 func wrapInKeeper(cmd *exec.Cmd) (*keeperHandle, error) {
 	if _, err := os.Stat("/proc/self/exe"); err != nil || cmd.Err != nil {
@@ -133,9 +156,16 @@ func wrapInKeeper(cmd *exec.Cmd) (*keeperHandle, error) {
 		closeAll(theirLife, life)
 		return nil, err
 	}
-	cmd.Args = append([]string{keeperName, cmd.Path}, cmd.Args...)
-	cmd.Path, cmd.ExtraFiles = "/proc/self/exe", []*os.File{theirLife, theirFailed}
-	return &keeperHandle{life: life, failed: failed, childEnds: cmd.ExtraFiles}, nil
+	description, err := json.Marshal(keptProgram{Path: cmd.Path, Files: len(cmd.ExtraFiles), Attr: cmd.SysProcAttr})
+	if err != nil {
+		closeAll(theirLife, life, failed, theirFailed)
+		return nil, err
+	}
+	ends := []*os.File{theirLife, theirFailed}
+	cmd.Path, cmd.Args, cmd.ExtraFiles = "/proc/self/exe", append([]string{keeperName, string(description)}, cmd.Args...), append(ends, cmd.ExtraFiles...)
+	cmd.SysProcAttr = nil
+	ownGroup(cmd)
+	return &keeperHandle{life: life, failed: failed, childEnds: ends}, nil
 }
 
 // awaitStart returns once the program runs, or with the reason why it does not. It is called once, after the

@@ -98,11 +98,9 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 	cmd.Stdin = stdin
 	cmd.WaitDelay = DrainGrace // for stdin that the child does not read
 	ownGroup(cmd)
-	var kept *keeperHandle
-	if spec.Path == "" {
-		if kept, err = wrapInKeeper(cmd); err != nil {
-			return Output{}, fmt.Errorf("process: keeper: %w", err)
-		}
+	kept, err := wrapInKeeper(cmd)
+	if err != nil {
+		return Output{}, fmt.Errorf("process: keeper: %w", err)
 	}
 	head := spec.StdoutMax * 3 / 4
 	if spec.HeadOnly {
