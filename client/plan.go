@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/orchestrator"
 )
@@ -48,7 +49,7 @@ func (c *Client) Consolidate(ctx context.Context, r RunRequest, task string, las
 	return runPlan(ctx, c, r, orchestrator.Consolidate, p)
 }
 
-var stepName = regexp.MustCompile(`^[a-z0-9_-]{1,64}$`)
+var stepName = lazyregexp.New(`^[a-z0-9_-]{1,64}$`)
 
 // runPlan starts the run of a plan. The text form of the plan must parse to the same plan.
 func runPlan(ctx context.Context, c *Client, r RunRequest, route string, p orchestrator.Plan) (RunAccepted, error) {

@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/filechange"
 	"github.com/troupe-run/troupe/internal/redact"
@@ -65,7 +66,7 @@ func (s *Set) Masked(m *redact.Masker) *Set {
 // Specs returns what a model reads about the tools, sorted by name. The caller may keep and change it.
 func (s *Set) Specs() []model.ToolSpec { return slices.Clone(s.specs) }
 
-var nameForm = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var nameForm = lazyregexp.New(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // compileTool checks a tool and fills in its defaults.
 func compileTool(t Tool) (*toolEntry, error) {

@@ -9,13 +9,15 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/synadia-io/orbit.go/natscontext"
+
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 )
@@ -223,7 +225,7 @@ func isNetworkError(err error) bool {
 }
 
 // hostAndPort matches an address that NATS accepts without a scheme.
-var hostAndPort = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}$`)
+var hostAndPort = lazyregexp.New(`^[A-Za-z0-9.-]+:[0-9]{1,5}$`)
 
 // redactPasswords removes passwords from URLs.
 func redactPasswords(servers string) string {

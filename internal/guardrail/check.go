@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -24,7 +25,7 @@ const (
 const findingsShown = 8
 
 // shapes finds secrets by shape. A node masks the values that it knows before a guardrail reads a text.
-var shapes = redact.New(redact.Config{})
+var shapes = sync.OnceValue(func() *redact.Masker { return redact.New(redact.Config{}) })
 
 // Check answers as the hook of a guardrail: pass, or the decision of its action with what was found. The reason never
 // quotes the text.
@@ -150,7 +151,7 @@ func quotedLines(text string) string {
 func findSecrets(p spec.HookPoint, d spec.HookData) []string {
 	texts := textsOf(p, d)
 	var found []string
-	if slices.ContainsFunc(texts, func(t string) bool { return shapes.MaskText(t) != t }) {
+	if slices.ContainsFunc(texts, func(t string) bool { return shapes().MaskText(t) != t }) {
 		found = append(found, "what looks like a secret")
 	}
 	if p == spec.HookToolResult && strings.Contains(d.Result, redact.Replacement) {

@@ -4,10 +4,11 @@ package jsonlog
 
 import (
 	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // Level is how serious a line is.
@@ -167,7 +168,7 @@ func textOf(value any) string {
 }
 
 // wallTime is a date and a time of day. A zone is not read: times of one file are compared with each other only.
-var wallTime = regexp.MustCompile(`^(\d{4}[-/]\d\d[-/]\d\d)[T ](\d\d:\d\d:\d\d)([.,]\d{1,9})?`)
+var wallTime = lazyregexp.New(`^(\d{4}[-/]\d\d[-/]\d\d)[T ](\d\d:\d\d:\d\d)([.,]\d{1,9})?`)
 
 // Numbers above these are milliseconds, microseconds and nanoseconds.
 const (

@@ -5,9 +5,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
@@ -164,7 +165,7 @@ func encodeArgs(args map[string]any) string {
 }
 
 // questionForm is the result of a call whose agent asks: see WriteQuestion.
-var questionForm = regexp.MustCompile(`(?s)^\[question ([a-z0-9]{1,64})\]\n(.*)$`)
+var questionForm = lazyregexp.New(`(?s)^\[question ([a-z0-9]{1,64})\]\n(.*)$`)
 
 // WriteQuestion is the result of a call whose agent asks a question, and waits for the answer under that id.
 func WriteQuestion(id, question string) string { return "[question " + id + "]\n" + question }

@@ -26,9 +26,10 @@ package orchestrator
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/model"
 )
@@ -56,9 +57,9 @@ const (
 const agentName = `[a-z0-9_-]+`
 
 var (
-	stepLine      = regexp.MustCompile(`^\s*(-|\*|=>)\s+(` + agentName + `)\s*(?::\s*(.*))?$`)
-	oneLine       = regexp.MustCompile(`(?s)^\s*(` + agentName + `(?:\s*[,>]\s*` + agentName + `)*)\s*:\s+(.*\S)\s*$`)
-	stepSeparator = regexp.MustCompile(`[,>]`)
+	stepLine      = lazyregexp.New(`^\s*(-|\*|=>)\s+(` + agentName + `)\s*(?::\s*(.*))?$`)
+	oneLine       = lazyregexp.New(`(?s)^\s*(` + agentName + `(?:\s*[,>]\s*` + agentName + `)*)\s*:\s+(.*\S)\s*$`)
+	stepSeparator = lazyregexp.New(`[,>]`)
 )
 
 // ParsePlan reads a plan for a route (Chain, Consolidate or Delegate). ok is false

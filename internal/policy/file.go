@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"go.yaml.in/yaml/v3"
 
@@ -177,7 +178,7 @@ func findForbidden(n *yaml.Node, depth int) (*yaml.Node, string) {
 }
 
 // idForm is the form of the ids of agents in a run.
-var idForm = regexp.MustCompile(`^` + string(spec.Root) + `(-[0-9]+)*$`)
+var idForm = lazyregexp.New(`^` + string(spec.Root) + `(-[0-9]+)*$`)
 
 // ParseAgent reads the policy of an agent file: its rules are about that agent only.
 func ParseAgent(path, agent string, data []byte) (supervisor.Policy, error) {

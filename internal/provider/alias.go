@@ -1,8 +1,9 @@
 package provider
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/model/anthropic"
 	"github.com/troupe-run/troupe/model/gemini"
@@ -26,7 +27,7 @@ var modelPrefixes = []struct{ prefix, provider string }{
 	{"o1", openai.Provider}, {"o3", openai.Provider}, {"o4", openai.Provider},
 }
 
-var plainName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
+var plainName = lazyregexp.New(`^[a-z0-9][a-z0-9.-]*$`)
 
 // ResolveRoute finds PROVIDER/MODEL for the name in an agent file, in a run of a provider's model.
 // ok is false if the name matches no known model.

@@ -3,9 +3,10 @@ package provider
 import (
 	"cmp"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/provider/catalog"
@@ -128,7 +129,7 @@ func ListModels(over catalog.FactTable) []ModelListing {
 }
 
 // snapshotDate matches the date at the end of a snapshot's name, which does not change the price.
-var snapshotDate = regexp.MustCompile(`-(\d{8}|\d{4}-\d{2}-\d{2})$`)
+var snapshotDate = lazyregexp.New(`-(\d{8}|\d{4}-\d{2}-\d{2})$`)
 
 // factsOf returns the listed facts about a model; the zero value if it is not listed.
 func factsOf(provider, name string) catalog.Facts {

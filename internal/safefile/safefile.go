@@ -11,8 +11,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"syscall"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // Errors of a file that is not read.
@@ -138,7 +139,7 @@ func fileError(name string, err error) error {
 	return &Error{name, err}
 }
 
-var lineNumber = regexp.MustCompile(`\bline (\d+)`)
+var lineNumber = lazyregexp.New(`\bline (\d+)`)
 
 // ErrorLine returns the line at which a parser reports an error (", line 3"), without what the
 // error quotes of the file; "" if it reports no line. It also says which keys are known where one is not.

@@ -3,9 +3,10 @@ package script
 import (
 	"errors"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"go.yaml.in/yaml/v3"
 
@@ -14,7 +15,7 @@ import (
 )
 
 // unknownField is how the decoder reports a key that a type does not have.
-var unknownField = regexp.MustCompile(`^line (\d+): field (.*) not found in type script\.(\w+)$`)
+var unknownField = lazyregexp.New(`^line (\d+): field (.*) not found in type script\.(\w+)$`)
 
 // keyOwners are the parts of a script in the words of its author, by the type that the decoder names.
 var keyOwners = map[string]struct {

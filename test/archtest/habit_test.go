@@ -43,6 +43,29 @@ func TestTestsDoNotSleep(t *testing.T) {
 	}
 }
 
+// TestExpressionsAreCompiledAtTheirFirstUse: a program that starts compiles no regular expression that it may never need.
+// The packages of pure may not import what has a lock.
+func TestExpressionsAreCompiledAtTheirFirstUse(t *testing.T) {
+	for _, f := range readSources(t) {
+		if _, isPure := pure[f.dir]; f.test || isPure || f.isBelow("internal/test") || f.isBelow("test") || f.isBelow("build") {
+			continue
+		}
+		for _, d := range f.ast.Decls {
+			vars, ok := d.(*ast.GenDecl)
+			if !ok || vars.Tok != token.VAR {
+				continue
+			}
+			ast.Inspect(vars, func(n ast.Node) bool {
+				if from, name := selectorParts(n); from == "regexp" && name == "MustCompile" {
+					t.Errorf("%s calls regexp.MustCompile: lazyregexp.New does not delay each start", f.lineOf(n))
+				}
+				_, isFunc := n.(*ast.FuncLit)
+				return !isFunc
+			})
+		}
+	}
+}
+
 // TestActorsUseNoChannelsAndLocks: in the shells there is one way of doing things at the same
 // time: `go work(ctx)`, then Send to self. A single channel or lock, and the
 // argument that an actor has one reader is over.

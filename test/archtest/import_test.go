@@ -112,8 +112,9 @@ func TestPure(t *testing.T) {
 // layers are the folders from the ground up: a package imports only what lies in
 // a lower layer, without exceptions for its own folder. The longest prefix counts.
 var layers = [][]string{
+	{"internal/lazyregexp"},
 	{"internal/safefile", "internal/ui"},
-	{"model", "mailbox", "internal/clip", "internal/dispatcher", "internal/failpoint", "internal/jsonlog", "internal/lazyregexp", "internal/multimatch", "internal/process", "internal/prompt",
+	{"model", "mailbox", "internal/clip", "internal/dispatcher", "internal/failpoint", "internal/jsonlog", "internal/multimatch", "internal/process", "internal/prompt",
 		"internal/bus/statedir", "internal/suggest", "internal/throttle", "internal/workdir", "internal/permission/rule"},
 	{"budget", "internal/a2aclient", "internal/node/killable", "mailbox/memory", "mailbox/boxtest", "model/script", "internal/sandbox", "internal/modelhttp", "internal/orchestrator",
 		"internal/redact", "internal/schema", "internal/bus/names"},

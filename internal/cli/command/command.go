@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -104,7 +105,7 @@ func ExplainFlagError(c *cobra.Command, err error) error {
 }
 
 // invalidValue matches the error of pflag about a value, whose second half is in the words of strconv.
-var invalidValue = regexp.MustCompile(`^invalid argument "(.*)" for "(?:-\w, )?--([\w-]+)" flag: `)
+var invalidValue = lazyregexp.New(`^invalid argument "(.*)" for "(?:-\w, )?--([\w-]+)" flag: `)
 
 // flagValues says in words what a type of flag takes.
 var flagValues = map[string]string{"int": "a whole number, such as 20", "int64": "a whole number, such as 20000", "float64": "a number, such as 0.5",

@@ -3,9 +3,10 @@ package config
 import (
 	"errors"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -127,7 +128,7 @@ func isYAML(file string) bool {
 	return err == nil && yaml.Unmarshal(data, &doc) == nil
 }
 
-var placePattern = regexp.MustCompile(`^(.+?):(\d+): (.*)$`)
+var placePattern = lazyregexp.New(`^(.+?):(\d+): (.*)$`)
 
 // splitPlace takes apart a message that begins with a file and a line.
 func splitPlace(text string) console.Remark {

@@ -2,9 +2,10 @@ package follow
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/term"
 )
@@ -15,7 +16,7 @@ const (
 )
 
 // returnedHead is the line above each result of a tool in a partial result that software has made.
-var returnedHead = regexp.MustCompile(`(?m)^(\S+) returned:$`)
+var returnedHead = lazyregexp.New(`(?m)^(\S+) returned:$`)
 
 // splitCanceled splits the partial result of a canceled run: a few lines of the agent's text, and a description of
 // the omitted part; "": nothing was omitted.

@@ -2,8 +2,9 @@ package session
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
@@ -26,7 +27,7 @@ func (o *Opener) hintFlags() string {
 	return b.String()
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+var plainWord = lazyregexp.New(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // QuoteForShell quotes a word so that a POSIX shell reads it as it is.
 func QuoteForShell(word string) string {

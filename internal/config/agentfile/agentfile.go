@@ -14,10 +14,11 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/tool"
@@ -140,8 +141,8 @@ func (n Note) String() string {
 }
 
 var (
-	fence    = regexp.MustCompile(`^---[ \t]*\r?$`)
-	nameForm = regexp.MustCompile(`^[a-z0-9_-]{1,64}$`)
+	fence    = lazyregexp.New(`^---[ \t]*\r?$`)
+	nameForm = lazyregexp.New(`^[a-z0-9_-]{1,64}$`)
 )
 
 // Parse parses one file. path is used for messages and for the default name. On error the
@@ -295,7 +296,7 @@ func fileName(path string) string {
 	return strings.ToLower(strings.ReplaceAll(stem, " ", "-"))
 }
 
-var improper = regexp.MustCompile(`[^a-z0-9_-]+`)
+var improper = lazyregexp.New(`[^a-z0-9_-]+`)
 
 // sanitizeName returns the nearest allowed name, "" if there is none.
 func sanitizeName(name string) string {

@@ -3,8 +3,9 @@ package agentfile
 import (
 	"bytes"
 	"errors"
-	"regexp"
 	"slices"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // brokenAgent holds the problems of a file that should define an agent.
@@ -40,8 +41,8 @@ func newBrokenAgent(def Definition, data []byte, err error) *brokenAgent {
 }
 
 var (
-	nameLine = regexp.MustCompile(`(?m)^["']?name["']?[ \t]*:[ \t]*(.*?)[ \t\r]*$`)
-	nameWord = regexp.MustCompile(`\bname\b`)
+	nameLine = lazyregexp.New(`(?m)^["']?name["']?[ \t]*:[ \t]*(.*?)[ \t\r]*$`)
+	nameWord = lazyregexp.New(`\bname\b`)
 )
 
 // namesGuessedMax bounds the names that guessNames finds.

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"go.yaml.in/yaml/v3"
 
@@ -19,11 +20,11 @@ const (
 	claudeEnvBytesMax = 32 << 10
 )
 
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variableName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // reservedVariable matches variables that no file gives to commands: troupe and its sandbox set them, or they hold
 // keys and addresses of model providers, which the commands of a model must not have.
-var reservedVariable = regexp.MustCompile(`^(TROUPE_.*|HOME|TMPDIR|TERM|PWD|CLAUDE_PROJECT_DIR|(ANTHROPIC|OPENAI|GEMINI|GOOGLE_GEMINI|OLLAMA)_.*|GOOGLE_API_KEY)$`)
+var reservedVariable = lazyregexp.New(`^(TROUPE_.*|HOME|TMPDIR|TERM|PWD|CLAUDE_PROJECT_DIR|(ANTHROPIC|OPENAI|GEMINI|GOOGLE_GEMINI|OLLAMA)_.*|GOOGLE_API_KEY)$`)
 
 // LoadClaudeEnv reads the key `env` of the user's own settings.json: NAME=value, sorted, for commands that agents,
 // hooks and MCP servers of the user run. A missing file has none.

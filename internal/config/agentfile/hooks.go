@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"go.yaml.in/yaml/v3"
 
@@ -228,7 +229,7 @@ func (d *decoder) addHook(n *yaml.Node, key string, h spec.Hook) {
 	d.def.Hooks = append(d.def.Hooks, h)
 }
 
-var toolWord = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
+var toolWord = lazyregexp.New(`[A-Za-z_][A-Za-z0-9_]*`)
 
 // patternNames are the names of Claude Code's tools as a pattern such as Re.* may mean them.
 var patternNames = []string{"Agent", "AskUserQuestion", "Bash", "Edit", "Glob", "Grep", "LS", "MultiEdit", "Read", "SendMessage", "Skill", "Task", "WebFetch", "Write"}

@@ -4,8 +4,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // Bounds on the files that a CLAUDE.md imports; together with its own text they have at most GuideBytesMax.
@@ -15,10 +16,10 @@ const (
 )
 
 // importForm matches an import of Claude Code: a path after an @ that begins a word.
-var importForm = regexp.MustCompile(`(?:^|[\s(])@((?:~/)?[\w./-]*\w)`)
+var importForm = lazyregexp.New(`(?:^|[\s(])@((?:~/)?[\w./-]*\w)`)
 
 // codeForm matches code, in which nothing is imported.
-var codeForm = regexp.MustCompile("(?s)```.*?(?:```|$)|`[^`\n]*`")
+var codeForm = lazyregexp.New("(?s)```.*?(?:```|$)|`[^`\n]*`")
 
 // addImports appends the files that a guide imports, each once: those within the tree of root. An @ before anything else
 // is text, as in a user's name.

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -68,7 +69,7 @@ func isUTF16(data []byte) bool {
 	return bytes.HasPrefix(data, []byte{0xFF, 0xFE}) || bytes.HasPrefix(data, []byte{0xFE, 0xFF})
 }
 
-var yamlAt = regexp.MustCompile(`^line (\d+): `)
+var yamlAt = lazyregexp.New(`^line (\d+): `)
 
 // yamlLine splits a parser's message into the line of the file, 0 if the message has none,
 // and the text.
@@ -85,7 +86,7 @@ func yamlLine(err error) (line int, text string) {
 	return n + 1, text[len(m[0]):]
 }
 
-var plainText = regexp.MustCompile(`^([A-Za-z][\w-]*):[ \t]+([^"'\[{|>&!#\s].*)$`)
+var plainText = lazyregexp.New(`^([A-Za-z][\w-]*):[ \t]+([^"'\[{|>&!#\s].*)$`)
 
 // quoteTexts quotes top-level values that contain ": " or " #", or begin with a character
 // that YAML reserves.
@@ -101,7 +102,7 @@ func quoteTexts(front []byte) (lenient []byte, changed bool) {
 	return []byte(strings.Join(lines, "\n")), changed
 }
 
-var keyLine = regexp.MustCompile(`^([A-Za-z][\w-]*):(?:[ \t]+(.*))?$`)
+var keyLine = lazyregexp.New(`^([A-Za-z][\w-]*):(?:[ \t]+(.*))?$`)
 
 // gatherTexts makes each known key with a plain text behind it one quoted text,
 // with all lines up to the next known key. The lines keep their numbers.

@@ -2,9 +2,10 @@ package agentfile
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/internal/agentmemory"
 	"github.com/troupe-run/troupe/internal/suggest"
@@ -68,7 +69,7 @@ func ToolName(name string) string {
 // ParseToolRefs reads the names of tools as a definition has them.
 func ParseToolRefs(items []string) []ToolRef { return parseToolRefs(items) }
 
-var refForm = regexp.MustCompile(`^([^()\s]+)\s*(?:\((.*)\))?$`)
+var refForm = lazyregexp.New(`^([^()\s]+)\s*(?:\((.*)\))?$`)
 
 // parseToolRefs is never nil: an empty list of tools means none.
 func parseToolRefs(items []string) []ToolRef {

@@ -8,9 +8,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"go.yaml.in/yaml/v3"
 
@@ -179,12 +180,12 @@ func commandTools(n *yaml.Node) (tools []string) {
 }
 
 var (
-	slashName = regexp.MustCompile(`^[\w.-]+(:[\w.-]+)*$`)
-	slashForm = regexp.MustCompile(`(?s)^/([\w.-]+(?::[\w.-]+)*)(?:\s+(.*))?$`)
-	argForm   = regexp.MustCompile(`\$(ARGUMENTS\b|[1-9])`)
+	slashName = lazyregexp.New(`^[\w.-]+(:[\w.-]+)*$`)
+	slashForm = lazyregexp.New(`(?s)^/([\w.-]+(?::[\w.-]+)*)(?:\s+(.*))?$`)
+	argForm   = lazyregexp.New(`\$(ARGUMENTS\b|[1-9])`)
 	// shellForm matches a command line whose output Claude Code puts into the prompt.
-	shellForm = regexp.MustCompile("!`([^`\n]+)`")
-	fileForm  = regexp.MustCompile(`(?:^|[\s(])@([\w./-]*\w)`)
+	shellForm = lazyregexp.New("!`([^`\n]+)`")
+	fileForm  = lazyregexp.New(`(?:^|[\s(])@([\w./-]*\w)`)
 )
 
 // CutSlashCommand returns the name and the arguments of a prompt that calls a slash command. A path such as /etc/hosts calls

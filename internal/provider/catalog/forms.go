@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 
 	"github.com/troupe-run/troupe/budget"
 )
@@ -103,7 +104,7 @@ type devModel struct {
 const million = 1_000_000
 
 // overContext matches the older name of a tier: context_over_200k.
-var overContext = regexp.MustCompile(`^context_over_(\d{1,6})k$`)
+var overContext = lazyregexp.New(`^context_over_(\d{1,6})k$`)
 
 func (t FactTable) readModelsDev(top map[string]map[string]json.RawMessage) error {
 	for _, provider := range slices.Sorted(maps.Keys(top)) {
@@ -198,7 +199,7 @@ func leastKnown(a, b int64) int64 {
 }
 
 // aboveTier matches the end of the names of rates for long prompts in LiteLLM's form.
-var aboveTier = regexp.MustCompile(`_above_(\d{1,6})k_tokens$`)
+var aboveTier = lazyregexp.New(`_above_(\d{1,6})k_tokens$`)
 
 // readLiteLLM reads dollars a token. The names of some providers' models begin with
 // the provider.
