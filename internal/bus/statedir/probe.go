@@ -41,6 +41,17 @@ func IsOwned(dir string) (bool, error) {
 	return held, nil
 }
 
+// HoldsState reports whether a node has kept its state in a directory. A directory that cannot be read counts as one that
+// holds some: its owner is told why it cannot be used.
+func HoldsState(dir string) bool {
+	for _, name := range []string{formFileName, logStoreFileName, logsDirName, jetStreamDirName} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+	}
+	return false
+}
+
 // DiskFree is how many bytes this user may still write in a directory.
 func DiskFree(dir string) (int64, error) {
 	free, err := diskFree(dir)

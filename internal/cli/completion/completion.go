@@ -153,6 +153,9 @@ func (cs *Commands) askNode(do func(context.Context, *session.Session) error) {
 	defer end()
 	cs.Console.Verbose = false
 	cs.Sessions.Conn.Options = cs.Sessions.Conn.FromEnv(cs.Console.Getenv)
+	if cs.Sessions.CheckState() != nil {
+		return
+	}
 	s, err := cs.Sessions.Open(ctx, session.ToInspect)
 	if err != nil {
 		return

@@ -48,8 +48,20 @@ func (o *Opener) Secrets() *redact.Masker {
 	return node.NewMasker(node.Config{Env: o.Console.Getenv, Environ: os.Environ(), Bus: o.Conn.Options})
 }
 
+// CheckState refuses a state directory that was named and holds nothing: a command about what is there already would make
+// a new one at a mistyped path. The directory of the user is made by the first command.
+func (o *Opener) CheckState() error {
+	if o.Conn.NamesServer() || o.StateDir == "" || statedir.HoldsState(o.StateDir) {
+		return nil
+	}
+	return exit.UsageError("check --store-dir; `troupe run` and `troupe restore` make a new state directory", "there is no troupe state in %s", o.StateDir)
+}
+
 // Visit runs a function on a node, and closes what it opened.
 func (o *Opener) Visit(why Purpose, do func(ctx context.Context, s *Session) error) error {
+	if err := o.CheckState(); err != nil {
+		return err
+	}
 	sig := interrupt.Catch()
 	defer sig.Stop()
 	s, err := o.Open(sig.Starting, why)
