@@ -12,9 +12,12 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -53,7 +56,9 @@ directory, or an agent that does not exist. It looks at no file.
 ARGUMENTS is a JSON object with the arguments of the call, or the text that rules of
 the tool are about: a command, a path, a URL, an agent, a skill.
 
-The exit code is 0 for every decision, and 2 if the rules or the arguments cannot be used.
+The exit code is 0 for every decision, and 2 if no tool has the name, or if the rules or
+the arguments cannot be used.
+
 For a run whose id is "test", write: troupe permissions -- test`,
 		Example: `  troupe permissions test Bash 'git push origin main'
   troupe permissions test --agent reviewer write_file docs/a.md
@@ -78,6 +83,9 @@ For a run whose id is "test", write: troupe permissions -- test`,
 // testCall decides about a call of the root of a run that was not opened.
 func testCall(o supervisor.Opened, p spec.Permissions, tool, arguments string) (testDoc, error) {
 	name := agentfile.ToolName(tool)
+	if err := checkToolName(o, tool, name); err != nil {
+		return testDoc{}, err
+	}
 	args, err := parseArguments(name, arguments)
 	if err != nil {
 		return testDoc{}, err
@@ -99,6 +107,21 @@ func testCall(o supervisor.Opened, p spec.Permissions, tool, arguments string) (
 		doc.Rules = append(doc.Rules, r)
 	}
 	return doc, nil
+}
+
+// checkToolName refuses a name that no tool has: the rules would decide about it, and no call is ever meant. Tools of MCP
+// servers are not known, because no server is started here, and those of other programs may stand in rules.
+func checkToolName(o supervisor.Opened, typed, name string) error {
+	isTool := func(s model.ToolSpec) bool { return s.Name == name }
+	isCommand := func(c spec.Command) bool { return c.Name == name }
+	if slices.ContainsFunc(o.Tools, isTool) || slices.ContainsFunc(o.Commands, isCommand) || agentfile.IsBuiltin(name) || agentfile.IsForeign(name) || mcpclient.IsToolName(name) {
+		return nil
+	}
+	similar := agentfile.SuggestTool(typed)
+	if near := config.NearestName(name, toolset.ToolNames(o.Tools)); similar == "" && near != "" {
+		similar = "; did you mean " + near + "?"
+	}
+	return exit.UsageError("`troupe tools list` shows the tools", "no tool is called %.80q%s", typed, similar)
 }
 
 // offeredTool returns what the rules need to know of a tool, and whether the root of a run is offered it.
