@@ -45,7 +45,8 @@ func (cs *Commands) validateCommand() *cobra.Command {
 		Short: "Check agent files and print every error with its line",
 		Long: `Check agent files: those that are named, or else all that a run here would find.
 Every problem is shown with its file and line and what was probably meant. The exit
-code is 2 if there is any; notes alone are no problem.`,
+code is 2 if there is any; notes alone are no problem. A tool's name that is like none of
+troupe's is a note: it may be a tool of another program that reads the file.`,
 		Example:     "  troupe agents validate\n  troupe agents validate .claude/agents/reviewer.md -o json | jq '.problems'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -67,10 +68,12 @@ func (cs *Commands) validateAgents(g Sources, places []string) error {
 	if len(places) == 0 {
 		defs, notes, err = g.loadFiles()
 	}
+	misspelled, notes := splitMisspelled(notes)
 	c := validation{Agents: len(defs), Problems: []console.Remark{}, Notes: RemarksOf(notes, "")}
 	for _, p := range agentfile.SplitProblems(err) {
 		c.Problems = append(c.Problems, console.Remark{Path: p.Path, Line: p.Line, Text: p.Text()})
 	}
+	c.Problems = append(c.Problems, RemarksOf(misspelled, "")...)
 	all, err := g.ReadRoster()
 	if err != nil {
 		return err
@@ -104,6 +107,19 @@ func (cs *Commands) validateAgents(g Sources, places []string) error {
 		return err
 	}
 	return exit.WithCode(exit.Usage)
+}
+
+// splitMisspelled takes the notes about misspelled tools out: a run goes on without such a tool, and the author of the
+// file meant it to be there.
+func splitMisspelled(notes []agentfile.Note) (misspelled, others []agentfile.Note) {
+	for _, n := range notes {
+		if n.Misspelled {
+			misspelled = append(misspelled, n)
+		} else {
+			others = append(others, n)
+		}
+	}
+	return misspelled, others
 }
 
 func (cs *Commands) validationLines(c validation) []string {

@@ -131,6 +131,9 @@ type Note struct {
 	// Hidden is the agent of a file that is not used, because the file By has the same name and goes
 	// before it.
 	Hidden, By string
+	// Misspelled: the note is about a name that is probably that of a tool, and is not. Names that are like none may be
+	// tools of other programs that read the file, too.
+	Misspelled bool
 }
 
 func (n Note) String() string {
@@ -282,7 +285,9 @@ func (d *decoder) noteMissingTools() {
 				foreign = append(foreign, ref.Name)
 			}
 		case d.hasRoomForNotes():
-			d.addNote(d.lines["tools"], "no tool is called %s%s", ref.Name, SuggestTool(ref.Name))
+			similar := SuggestTool(ref.Name)
+			d.addNote(d.lines["tools"], "no tool is called %s%s", ref.Name, similar)
+			d.notes[len(d.notes)-1].Misspelled = similar != ""
 		}
 	}
 	if len(foreign) > 0 {
