@@ -246,3 +246,17 @@ func TestLinesAboveAQuestion(t *testing.T) {
 		}
 	}
 }
+
+// A terminal of 80 columns shows the whole question, below its row.
+func TestQuestionsOnATerminal(t *testing.T) {
+	t.Parallel()
+	h := askingHome(t)
+	if out, code := h.outputOf(askingArgs()...); code != 5 {
+		t.Fatalf("exit %d: %s", code, out)
+	}
+	s := openScreen(t, h.command("questions", "asked"), 80, 24)
+	s.until("EXPIRES", "May this run?", "$ touch one", "task: work")
+	if code := s.leave(); code != 0 {
+		t.Errorf("exit %d\n%s", code, s)
+	}
+}

@@ -100,7 +100,7 @@ func (cs *Commands) completeArguments(c *cobra.Command) cobra.CompletionFunc {
 			return cs.completeSecond(words, args)
 		}
 		switch {
-		case words[1] == "RUN":
+		case words[1] == "RUN", words[1] == "[RUN]":
 			return cs.completeRunIDs(), cobra.ShellCompDirectiveNoFileComp
 		case words[1] == "NAME":
 			return cs.completeAgentNames(), cobra.ShellCompDirectiveNoFileComp

@@ -10,6 +10,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/term"
 )
@@ -17,13 +18,15 @@ import (
 // Questions makes the command questions.
 func (cs *Commands) Questions() *cobra.Command {
 	return &cobra.Command{
-		Use: "questions", Args: command.NoArguments,
-		Short:       "List the questions that agents ask a person, the oldest first",
-		Example:     "  troupe questions\n  troupe questions -o json",
+		Use: "questions [RUN]", Args: command.Between(0, 1, "RUN"),
+		Short: "List the questions that agents ask a person, the oldest first",
+		Long: `List the questions that agents ask a person, the oldest first: those of all runs, or of one.
+On a terminal each question stands below its row, whole; elsewhere in its row.`,
+		Example:     "  troupe questions\n  troupe questions last\n  troupe questions -o json",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error {
-				list, err := s.Questions(ctx)
+				list, err := listQuestions(ctx, s, args)
 				if err != nil {
 					return err
 				}
@@ -33,23 +36,73 @@ func (cs *Commands) Questions() *cobra.Command {
 				if err := cs.sayInterrupted(ctx, s, list); err != nil {
 					return err
 				}
-				rows := make([][]string, len(list))
-				for i, q := range list {
-					rows[i] = []string{term.CleanLine(q.RunID), term.CleanLine(q.Agent), term.CleanLine(q.Query), term.CleanLine(q.Reason), expiry(q), questionLine(q), journalLine(q)}
-				}
-				return cs.Console.PrintTable([]string{"RUN", "AGENT", "QUERY", "WHY", "EXPIRES", "QUESTION", "RUN'S TASK AND JOURNAL"}, rows)
+				return cs.Console.PrintLines(questionsPage(cs.Console.NewPage(), list))
 			})
 		},
 	}
 }
 
+// listQuestions lists the questions of the run that args name, or of all.
+func listQuestions(ctx context.Context, s *session.Session, args []string) ([]client.Question, error) {
+	list, err := s.Questions(ctx)
+	if err != nil || len(args) == 0 {
+		return list, err
+	}
+	run, err := s.FindRun(ctx, args[0])
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.State(ctx, run); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list, func(q client.Question) bool { return q.RunID != run }), nil
+}
+
+// questionIndent is how far a question stands in below its row.
+const questionIndent = "    "
+
+// questionsPage draws questions as a table. On a terminal, whose rows have no room for it, each question stands below its
+// row, and the whole of it can be read.
+func questionsPage(p *console.Page, list []client.Question) []string {
+	head := []string{"RUN", "AGENT", "QUERY", "WHY", "EXPIRES"}
+	rows := make([][]string, len(list))
+	for i, q := range list {
+		rows[i] = []string{term.CleanLine(q.RunID), term.CleanLine(q.Agent), term.CleanLine(q.Query), term.CleanLine(q.Reason), expiry(q)}
+	}
+	if p.Width == console.Unbounded {
+		for i, q := range list {
+			rows[i] = append(rows[i], questionLine(q), journalLine(q))
+		}
+		p.AddTable(console.Left(append(head, "QUESTION", "RUN'S TASK AND JOURNAL")...), rows)
+		return p.Lines
+	}
+	p.AddTable(console.Left(head...), rows)
+	lines := p.Lines[:1:1]
+	for i, q := range list {
+		lines = append(lines, p.Lines[i+1])
+		for _, line := range term.Wrap(term.CleanText(approvedBefore(q)+strings.TrimSpace(q.Question)), p.Width-len(questionIndent)) {
+			lines = append(lines, questionIndent+line)
+		}
+		if about := journalLine(q); about != "" {
+			for _, line := range term.Wrap("task: "+about, p.Width-len(questionIndent)) {
+				lines = append(lines, questionIndent+p.Style.Dim(line))
+			}
+		}
+	}
+	return lines
+}
+
 // questionLine is a question in one line, and how many people have approved what it is about.
 func questionLine(q client.Question) string {
-	text := term.QuestionLine(q.Question)
+	return approvedBefore(q) + term.QuestionLine(q.Question)
+}
+
+// approvedBefore says before a question how many people have approved what it is about; "" if one decides.
+func approvedBefore(q client.Question) string {
 	if approvals := term.FormatApprovals(q.Approvals, q.ApprovedBy); approvals != "" {
-		return "(" + approvals + ") " + text
+		return "(" + approvals + ") "
 	}
-	return text
+	return ""
 }
 
 // journalLine is what the run is about, in one line: its task, and the journals of its root and of the agent that asks.
