@@ -118,10 +118,17 @@ func TestAQuestionThatIsAnsweredElsewhere(t *testing.T) {
 	s.until("too early")
 	<-time.After(answerGuard)
 	s.press("r")
-	s.until("no, because:")
+	s.until("no, because (Esc goes back):")
 	if s.readsKeys() {
 		t.Error("a reason is a line")
 	}
+	s.press("rather\x1b")
+	for strings.Count(s.allWritten(), "always: shell(touch two)") < 2 { // the question, again
+		<-time.After(pollPause)
+	}
+	<-time.After(answerGuard)
+	s.press("r")
+	s.until("no, because (Esc goes back):")
 	s.press("nor that\n")
 	if code := s.leave(); code != 0 || !strings.Contains(s.String(), "nor that") || s.readsKeys() {
 		t.Errorf("exit %d\n%s", code, s)
@@ -191,7 +198,7 @@ func TestAQuestionAfterCtrlZ(t *testing.T) {
 	s.until("always: shell(touch two)", "one key:")
 	<-time.After(answerGuard)
 	s.press("r")
-	s.until("no, because:")
+	s.until("no, because")
 	s.press("\x1a")
 	s.until("stopped 2")
 	s.press("\nnot now\n")
@@ -226,6 +233,48 @@ func TestAQuestionAfterBackground(t *testing.T) {
 	s.until("ended with 0")
 	if code := s.leave(); code != 0 || s.readsKeys() {
 		t.Errorf("exit %d\n%s", code, s)
+	}
+}
+
+// A run that continues in the background does not read the terminal: what is typed there is the shell's. A line is typed
+// at the first question, which an agent asks, a key at the second one.
+func TestARunInTheBackgroundReadsNoTerminal(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{"keys": "touch one", "lines": "Which one?"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := askingHome(t)
+			if name == "lines" {
+				h = newTestHome(t, map[string]string{"hand.md": "---\nname: hand\ndescription: Works.\n---\nWork.\n", "work/note.md": "",
+					"work.yaml": "default:\n  - calls: [{name: ask_human, args: {question: \"Which one?\"}}]\n  - text: \"{{last}}\"\n"})
+			}
+			troupe := h.command(askingArgs()...)
+			shell := exec.Command("bash", "-c", `set -m; "$@"; bg; echo "in the background"; read a; read b; echo "got $a $b"; jobs; fg; echo "ended with $?"`, "sh")
+			shell.Args = append(shell.Args, troupe.Args...)
+			shell.Dir, shell.Env = troupe.Dir, troupe.Env
+			s := openScreen(t, shell, 100, 50)
+			s.until(script, ": ")
+			<-time.After(answerGuard)
+			s.press("\x1a")
+			s.until("in the background")
+			s.until("waits: troupe is in the background")
+			s.press("one\n")
+			<-time.After(answerGuard)
+			s.press("two\n")
+			s.until("got one two")
+			if strings.Contains(s.allWritten(), "Stopped") && strings.Count(s.allWritten(), "Stopped") > 1 {
+				t.Errorf("the run was stopped again\n%s", s)
+			}
+			for strings.Count(s.allWritten(), script) < 2 { // the question, again
+				<-time.After(pollPause)
+			}
+			<-time.After(answerGuard)
+			s.press("\x04")
+			s.until("ended with 5")
+			if code := s.leave(); code != 0 || s.readsKeys() {
+				t.Errorf("exit %d\n%s", code, s)
+			}
+		})
 	}
 }
 

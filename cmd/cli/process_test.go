@@ -458,7 +458,7 @@ agents:
 	for _, step := range []struct{ typed, shown string }{
 		{"?", "TEXT is its outcome: write what you know"},
 		{"hm?\n", "too early, or not a single key"}, // a stray line is no outcome
-		{"t", "its outcome is:"},
+		{"t", "its outcome is (Esc goes back):"},
 		{"it is out\n", ""},
 	} {
 		<-time.After(answerGuard)
@@ -563,7 +563,7 @@ default:
 			t.Fatal(err)
 		}
 		if q[1] == "r" {
-			screen.until(t, "no, because:")
+			screen.until(t, "no, because")
 			if _, err := terminal.WriteString("not that one\n"); err != nil {
 				t.Fatal(err)
 			}

@@ -30,6 +30,7 @@ const (
 	keyResult  = 't'
 	keyHelp    = '?'
 	keyEnd     = '\x04' // Ctrl-D: the end of the input
+	keyEscape  = '\x1b' // ends a line that answers nothing
 )
 
 // keyPrompt decides which key answers a question about a call. It reads no clock.
@@ -183,7 +184,7 @@ func describeAnswers(q client.Question) []string {
 		if q.Rule != "" {
 			lines = append(lines, "a  it runs, and so do calls that "+term.CleanLine(q.Rule)+" matches, until the run ends", "p  the same in all your runs in this directory")
 		}
-		return append(lines, "n  it does not run", "r, n REASON  it does not run, and the agent reads your reason", "s  it does not run, and the agent goes on",
+		return append(lines, "n  it does not run", "r, n REASON  it does not run, and the agent reads your reason (Esc goes back)", "s  it does not run, and the agent goes on",
 			"t TEXT  it does not run, and TEXT is its result", whole)
 	case spec.Reason(q.Reason) == spec.ResumeUnsafe:
 		return []string{"y  the agent goes on as the run began", "n  the agent ends", "t TEXT  it goes on and reads TEXT", whole}

@@ -26,7 +26,7 @@ type terminalUser struct {
 	settled map[string]bool // queries that were answered here
 	shown   map[string]bool // queries whose text is on the screen
 	away    bool            // the input has ended
-	waits   bool            // the user was told that another program reads the terminal
+	waits   error           // why a question waits, as the user was told; nil: none does
 	mode    atomic.Pointer[terminalMode]
 }
 
@@ -40,22 +40,6 @@ type openQuestion struct {
 	typed    chan typedInput
 	done     chan struct{} // closed when the question leaves the screen
 }
-
-// typedInput is what was typed at once: one or more keys, or a line.
-type typedInput struct {
-	text    string
-	err     error
-	resumed bool // nothing was typed: the process was stopped and continues
-}
-
-// keyReader reads a terminal; Cancel ends a Read that waits.
-type keyReader interface {
-	io.ReadCloser
-	Cancel() bool
-}
-
-// errTaken says that another program reads the keys of a terminal.
-var errTaken = errors.New("another program reads the keys of this terminal")
 
 func newTerminalUser(c *console.Console) *terminalUser {
 	return &terminalUser{console: c, settled: map[string]bool{}, shown: map[string]bool{}}
@@ -100,11 +84,11 @@ func (p *terminalUser) askNext(s *session.Session, f *Follower) error {
 	return nil
 }
 
-// sayWaits says once that a question waits until another program has ended reading the keys of the terminal.
-func (p *terminalUser) sayWaits() {
-	if !p.waits {
-		p.waits = true
-		p.console.Say(p.console.ErrStyle.Dim("a question of this run waits: " + errTaken.Error()))
+// sayWaits says once why a question waits.
+func (p *terminalUser) sayWaits(why error) {
+	if !errors.Is(why, p.waits) || p.waits == nil {
+		p.waits = why
+		p.console.Say(p.console.ErrStyle.Dim("a question of this run waits: " + why.Error()))
 	}
 }
 
@@ -112,12 +96,13 @@ func (p *terminalUser) sayWaits() {
 // before does not answer it.
 func (p *terminalUser) putQuestion(q client.Question, f *Follower) error {
 	o := &openQuestion{question: q, typed: make(chan typedInput), done: make(chan struct{})}
-	mode := newTerminalMode(p.console.In, func() { o.give(typedInput{resumed: true}) })
+	mode := newTerminalMode(p.console.In, func(background bool) { o.give(typedInput{resumed: true, background: background}) })
 	hasKeys, err := p.acquire(mode, request.NeedsDecision(q), f.sig)
 	if err != nil {
-		p.sayWaits()
+		p.sayWaits(err)
 		return nil
 	}
+	p.waits = nil
 	if o.reader, err = newKeyReader(p.console.In); err != nil {
 		mode.restore()
 		return fmt.Errorf("read the terminal: %w", err)
@@ -135,7 +120,7 @@ func (p *terminalUser) putQuestion(q client.Question, f *Follower) error {
 	return nil
 }
 
-// acquire begins to read the terminal, by keys if it can and they are wanted, or returns errTaken. A second Ctrl-C may end
+// acquire begins to read the terminal, by keys if it can and they are wanted, or returns errTaken or errBackground. A second Ctrl-C may end
 // the process at any time: so restoreTerminal knows the mode before it is switched, and a mode that is switched while the
 // process ends is put back here.
 func (p *terminalUser) acquire(mode *terminalMode, wantsKeys bool, sig *interrupt.Signals) (hasKeys bool, err error) {
@@ -148,7 +133,7 @@ func (p *terminalUser) acquire(mode *terminalMode, wantsKeys bool, sig *interrup
 	if sig.Ending.Load() {
 		mode.restore()
 	}
-	if errors.Is(err, errTaken) {
+	if errors.Is(err, errTaken) || errors.Is(err, errBackground) {
 		return false, err
 	}
 	return wantsKeys && err == nil, nil // a terminal without keys is read by lines
@@ -200,7 +185,7 @@ func (p *terminalUser) drawPrompt() {
 	text := "  one key: "
 	switch o := p.open; {
 	case o.lineFor != 0:
-		text = "  " + chosen(o.question, o.lineFor) + ": "
+		text = "  " + chosen(o.question, o.lineFor) + " (Esc goes back): "
 	case o.keys != nil && o.keys.ignored == ignoredEarly:
 		text = "  too early, or not a single key; press it again: "
 	case o.keys != nil && o.keys.ignored == ignoredMeaningless:
@@ -276,6 +261,9 @@ func (p *terminalUser) noteEvent(e client.Event) {
 func (p *terminalUser) takeInput(s *session.Session, in typedInput) error {
 	o := p.open
 	switch {
+	case in.background:
+		p.withdraw() // it is put again in the foreground
+		return nil
 	case in.resumed:
 		if o.keys != nil && o.lineFor == 0 {
 			o.keys = newKeyPrompt(o.question, time.Now())
@@ -305,6 +293,10 @@ func (p *terminalUser) takeLine(s *session.Session, in typedInput) error {
 		p.leaveUnanswered()
 		return nil
 	case text == "":
+		p.withdraw() // it is put again
+		return nil
+	case strings.ContainsRune(in.text, keyEscape): // the key, or one such as an arrow
+		p.write("\r\x1b[K")
 		p.withdraw() // it is put again
 		return nil
 	case text == "?" && o.lineFor == 0:
@@ -343,7 +335,9 @@ func (p *terminalUser) takeKey(s *session.Session) error {
 		return nil
 	case keyReason, keyResult:
 		o.lineFor = key
-		p.restoreTerminal()
+		if m := p.mode.Load(); m != nil {
+			m.readLine()
+		}
 		p.drawPrompt()
 		return nil
 	}

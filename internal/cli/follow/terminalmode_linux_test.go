@@ -52,7 +52,7 @@ func TestTerminalEchoesAfterTheProcessEnds(t *testing.T) {
 	terminal := openTerminal(t)
 	acquire := func(sig *interrupt.Signals) (*terminalUser, error) {
 		p := newTerminalUser(&console.Console{In: terminal, Err: terminal})
-		_, err := p.acquire(newTerminalMode(terminal, func() {}), true, sig)
+		_, err := p.acquire(newTerminalMode(terminal, func(bool) {}), true, sig)
 		return p, err
 	}
 	p, err := acquire(&interrupt.Signals{})

@@ -10,11 +10,13 @@ import (
 // terminalMode does nothing here: questions are answered by whole lines.
 type terminalMode struct{}
 
-func newTerminalMode(*os.File, func()) *terminalMode { return &terminalMode{} }
+func newTerminalMode(*os.File, func(bool)) *terminalMode { return &terminalMode{} }
 
 func (*terminalMode) acquireLines() error { return errors.ErrUnsupported }
 
 func (*terminalMode) acquireKeys() error { return errors.ErrUnsupported }
+
+func (*terminalMode) readLine() {}
 
 func (*terminalMode) restore() {}
 

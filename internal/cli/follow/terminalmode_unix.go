@@ -19,21 +19,25 @@ import (
 // terminalMode makes a terminal return each key at once and show none. The terminal keeps its signals (Ctrl-C, Ctrl-Z)
 // and its line breaks, so other output stays readable.
 type terminalMode struct {
-	file    *os.File
-	resumed func() // called when the process continues after a stop, with the keys on again
+	file *os.File
+	// continued is called when the process continues after a stop: with the keys on again, or in the background, where it
+	// must not read the terminal.
+	continued func(background bool)
 
 	mu      sync.Mutex
 	before  *unix.Termios // the mode to go back to; nil: the terminal is in it
+	keys    bool          // acquireKeys has switched it
+	line    bool          // a line is typed: see readLine
 	signals chan os.Signal
 }
 
-func newTerminalMode(f *os.File, resumed func()) *terminalMode {
-	return &terminalMode{file: f, resumed: resumed}
+func newTerminalMode(f *os.File, continued func(background bool)) *terminalMode {
+	return &terminalMode{file: f, continued: continued}
 }
 
 // acquireLines begins to read a terminal by lines. It drops what was typed before. Where another program reads the keys it
 // returns errTaken: the question of that program comes first, and the mode that it found is the one to go back to.
-func (m *terminalMode) acquireLines() error { return m.acquire(m.drop) }
+func (m *terminalMode) acquireLines() error { return m.acquire(m.beginLines) }
 
 // acquireKeys is acquireLines for each key at once. Until restore it also handles the signals that would leave the terminal
 // in this mode. After an error other than errTaken the terminal is read by lines, and what was typed before is dropped, too.
@@ -42,6 +46,9 @@ func (m *terminalMode) acquireKeys() error { return m.acquire(m.beginKeys) }
 func (m *terminalMode) acquire(begin func(now *unix.Termios) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if !m.isForeground() {
+		return errBackground
+	}
 	defer lockTerminals()()
 	now, err := unix.IoctlGetTermios(int(m.file.Fd()), getMode)
 	if err != nil {
@@ -61,11 +68,23 @@ func (m *terminalMode) drop(mode *unix.Termios) error {
 	return nil
 }
 
+// beginLines leaves the mode as it is, and learns when the process continues in the background. The caller holds mu.
+func (m *terminalMode) beginLines(now *unix.Termios) error {
+	if err := m.drop(now); err != nil {
+		return err
+	}
+	m.signals = make(chan os.Signal, 4)
+	signal.Notify(m.signals, syscall.SIGCONT)
+	go m.handleSignals(m.signals)
+	return nil
+}
+
 // beginKeys switches the mode from now, and handles signals. The caller holds mu.
 func (m *terminalMode) beginKeys(now *unix.Termios) error {
-	if err := m.enter(); err != nil {
+	if err := m.enter(setAndDrop); err != nil {
 		return errors.Join(err, m.drop(now))
 	}
+	m.keys = true
 	modesOn.Add(1)
 	stopsLater.Do(func() { go stopWithoutKeys() })
 	m.signals = make(chan os.Signal, 4)
@@ -96,20 +115,41 @@ func lockTerminals() (unlock func()) {
 	return func() { _ = f.Close() } // closing unlocks
 }
 
-// enter switches the mode. The caller holds mu.
-func (m *terminalMode) enter() error {
+// enter switches the mode by a request: setMode or setAndDrop. The caller holds mu.
+func (m *terminalMode) enter(request uint) error {
 	before, err := unix.IoctlGetTermios(int(m.file.Fd()), getMode)
 	if err != nil {
 		return fmt.Errorf("mode of the terminal: %w", err)
 	}
-	keys := *before
-	keys.Lflag &^= unix.ICANON | unix.ECHO
-	keys.Cc[unix.VMIN], keys.Cc[unix.VTIME] = 1, 0
-	if err := m.drop(&keys); err != nil {
-		return err
+	mode := *before
+	if m.line {
+		mode.Cc[unix.VEOL] = keyEscape
+	} else {
+		mode.Lflag &^= unix.ICANON | unix.ECHO
+		mode.Cc[unix.VMIN], mode.Cc[unix.VTIME] = 1, 0
+	}
+	if err := unix.IoctlSetTermios(int(m.file.Fd()), request, &mode); err != nil {
+		return fmt.Errorf("mode of the terminal: %w", err)
 	}
 	m.before = before
 	return nil
+}
+
+// request is how the mode is switched when the process continues: what was typed of a line stays.
+func (m *terminalMode) request() uint {
+	if m.line {
+		return setMode
+	}
+	return setAndDrop
+}
+
+// readLine lets a terminal that returned keys return the next line. Esc ends the line, too.
+func (m *terminalMode) readLine() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.leave()
+	m.line = true
+	_ = m.enter(setMode) // without it Enter ends the line
 }
 
 // leave puts the terminal back. The caller holds mu.
@@ -120,8 +160,7 @@ func (m *terminalMode) leave() {
 	}
 }
 
-// restore puts the terminal back as acquireKeys found it; after acquireLines it does nothing. Any goroutine may call it,
-// also twice.
+// restore puts the terminal back as acquireKeys found it. Any goroutine may call it, also twice.
 func (m *terminalMode) restore() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,7 +169,9 @@ func (m *terminalMode) restore() {
 		signal.Stop(m.signals)
 		close(m.signals)
 		m.signals = nil
-		modesOn.Add(-1)
+		if m.keys {
+			modesOn.Add(-1)
+		}
 	}
 }
 
@@ -189,16 +230,21 @@ func (m *terminalMode) handleSignals(signals chan os.Signal) {
 			m.mu.Unlock()
 			return
 		}
-		signal.Notify(signals, syscall.SIGHUP, syscall.SIGQUIT)
-		if !m.isForeground() { // the shell has the terminal, in a mode of its own; fg sends SIGCONT again
-			m.mu.Unlock()
-			continue
+		background := !m.isForeground()
+		if background {
+			m.before = nil // the shell has the terminal, in a mode of its own
 		}
-		m.leave()
-		err := m.enter()
+		var err error
+		if m.keys {
+			signal.Notify(signals, syscall.SIGHUP, syscall.SIGQUIT)
+		}
+		if m.keys && !background {
+			m.leave()
+			err = m.enter(m.request())
+		}
 		m.mu.Unlock()
-		if err == nil {
-			m.resumed()
+		if err == nil && (m.keys || background) {
+			m.continued(background)
 		}
 	}
 }
