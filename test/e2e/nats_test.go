@@ -339,6 +339,10 @@ func (s *testNode) checkService(id string) {
 		t.Errorf("list: %+v %v", list, err)
 	}
 	var got client.RunInfo
+	var cluster client.ClusterInfo
+	if err := json.Unmarshal(s.runNATS("req", "--raw", "troupe.cmd.cluster", "{}"), &cluster); err != nil || len(cluster.Nodes) != 1 || len(cluster.Streams) == 0 {
+		t.Errorf("cluster: %v, %+v", err, cluster)
+	}
 	if err := json.Unmarshal(s.runNATS("req", "--raw", "troupe.cmd.get", `{"run_id":"`+id+`"}`), &got); err != nil || got.Result == nil || got.Result.Run != id {
 		t.Errorf("get: %+v %v", got, err)
 	}
