@@ -162,6 +162,7 @@ func TestDirectoryCannotRaiseTheUsersTokenLimit(t *testing.T) {
 		env          map[string]string
 		raised       bool
 	}{
+		{"9k", "", nil, true}, {"9k", "max_tokens: 8k\n", nil, true}, {"9k", "max_tokens: 0.009M\n", nil, false},
 		{"9000", "", nil, true}, {"9000", "max_tokens: 8000\n", nil, true}, {"9000", "max_tokens: 9000\n", nil, false},
 		{"9000", "", map[string]string{"TROUPE_MAX_TOKENS": "9000"}, false},
 	} {

@@ -163,8 +163,10 @@ func (k valueKind) jsonSchema() *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Pattern: `^([1-9][0-9]*[dw]|off)$|` + durationForm}
 	case sizeKind:
 		return anyOf(wholeKind.jsonSchema(), &jsonschema.Schema{Type: "string", Pattern: `^([0-9]+(\.[0-9]*)?([KMGT]i?B|B)?|off)$`})
+	case tokensKind:
+		return anyOf(wholeKind.jsonSchema(), &jsonschema.Schema{Type: "string", Pattern: `^[0-9]+(\.[0-9]+)?[kKmM]$`})
 	case numberKind:
-		return &jsonschema.Schema{Type: "number", Minimum: jsonschema.Ptr(0.0)}
+		return anyOf(&jsonschema.Schema{Type: "number", Minimum: jsonschema.Ptr(0.0)}, &jsonschema.Schema{Type: "string", Pattern: `^\$[0-9]+(\.[0-9]+)?$`})
 	case boolKind:
 		return &jsonschema.Schema{Type: "boolean"}
 	case durationKind:
@@ -243,7 +245,7 @@ func treeSchema(key string) *jsonschema.Schema {
 			"severity": word("low", "medium", "high", "critical"), "at": listOf(word("input", "output", "tool_result")), "tools": textKind.jsonSchema(),
 			"label": textKind.jsonSchema(), "pattern": textKind.jsonSchema(), "bytes": wholeKind.jsonSchema()}))))
 	case "delegate_charges":
-		return &jsonschema.Schema{Type: "object", AdditionalProperties: numberKind.jsonSchema()}
+		return &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "number", Minimum: jsonschema.Ptr(0.0)}}
 	case "a2a_agents":
 		agent := objectSchema(map[string]*jsonschema.Schema{"url": textKind.jsonSchema(), "endpoint": textKind.jsonSchema(), "token_env": textKind.jsonSchema(), "token_header": textKind.jsonSchema()})
 		agent.Required = []string{"url"}

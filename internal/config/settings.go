@@ -20,6 +20,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/amount"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/internal/throttle"
 )
@@ -43,6 +44,7 @@ const (
 	pathKind
 	wholeKind
 	numberKind
+	tokensKind
 	durationKind
 	boolKind
 	listKind
@@ -59,13 +61,13 @@ const (
 // settingKinds are the settings, named as the long flags with underscores.
 var settingKinds = map[string]valueKind{
 	"model": textKind, "store_dir": pathKind, "log_store": textKind, "color": textKind, "output": textKind, "otlp_endpoint": textKind, "telemetry_content": textKind, "events_content": textKind,
-	"max_turns": wholeKind, "max_tokens": wholeKind, "max_tool_calls": wholeKind, "max_depth": wholeKind, "max_children": wholeKind, "max_messages": wholeKind,
+	"max_turns": wholeKind, "max_tokens": tokensKind, "max_tool_calls": wholeKind, "max_depth": wholeKind, "max_children": wholeKind, "max_messages": wholeKind,
 	"max_agents": wholeKind, "max_budget_usd": numberKind, "allow_unpriced": listKind, "allow_unbounded": listKind, "pricing_file": pathKind, "timeout": durationKind, "unattended": boolKind, "question_timeout": durationKind, "park_timeout": durationKind, "permission_mode": textKind, "log_patience": durationKind, "max_live_runs": wholeKind, "retain_age": ageKind, "retain_size": sizeKind, "reconcile_every": durationKind,
 	"max_backlog": wholeKind, "backlog_lease": durationKind,
 	"requests_per_minute": rateKind, "tokens_per_minute": rateKind,
-	"priority": priorityKind, "fallback": listKind, "fail_if": linesKind, "constraints": linesKind, "criteria": linesKind, "json_schema": pathKind, "use_tokens": wholeKind,
+	"priority": priorityKind, "fallback": listKind, "fail_if": linesKind, "constraints": linesKind, "criteria": linesKind, "json_schema": pathKind, "use_tokens": tokensKind,
 	"require": treeKind, "continue": treeKind, "watch": treeKind, "breaker": treeKind,
-	"context": treeKind, "polling": treeKind, "tool_retries": treeKind, "patience": treeKind, "limit_notes": treeKind, "max_agent_tokens": wholeKind, "max_agent_budget_usd": numberKind, "tools": treeKind, "a2a_agents": treeKind, "delegate_charges": treeKind, "hooks": treeKind, "guardrails": treeKind, "permissions": treeKind, "policy": policyKind,
+	"context": treeKind, "polling": treeKind, "tool_retries": treeKind, "patience": treeKind, "limit_notes": treeKind, "max_agent_tokens": tokensKind, "max_agent_budget_usd": numberKind, "tools": treeKind, "a2a_agents": treeKind, "delegate_charges": treeKind, "hooks": treeKind, "guardrails": treeKind, "permissions": treeKind, "policy": policyKind,
 }
 
 func init() { // the limits of each agent
@@ -138,7 +140,7 @@ func Load(p SettingSources) (map[string]Setting, error) {
 		}
 		name := envPrefix + strings.ToUpper(key)
 		if v := p.Getenv(name); v != "" {
-			all[key] = Setting{Key: key, Value: v, From: name}
+			all[key] = Setting{Key: key, Value: v, From: name}.inNumbers()
 		}
 	}
 	if err := p.addFiles(all); err != nil {
@@ -329,7 +331,7 @@ func readSetting(file string, key, value *yaml.Node) (Setting, error) {
 	if value.Value == "" || value.Tag == "!!null" {
 		return Setting{}, nil
 	}
-	s := Setting{Key: key.Value, Value: value.Value, From: where}
+	s := Setting{Key: key.Value, Value: value.Value, From: where}.inNumbers()
 	isPath := form == pathKind || form == policyKind
 	if s.absolute = isPath && filepath.IsAbs(s.Value); isPath && !s.absolute {
 		s.Value = filepath.Join(filepath.Dir(file), s.Value)
@@ -354,6 +356,10 @@ func (s Setting) checkValue() error {
 	case wholeKind:
 		if n, err := strconv.ParseInt(s.Value, 10, 64); err != nil || n < 0 {
 			return s.Error(fmt.Sprintf("%q is not a whole number", s.Value))
+		}
+	case tokensKind:
+		if n, err := strconv.ParseInt(s.Value, 10, 64); err != nil || n < 0 {
+			return s.Error(fmt.Sprintf("%q is not %s", s.Value, amount.ErrTokens))
 		}
 	case limitKind:
 		for _, l := range spec.NamedLimits() {

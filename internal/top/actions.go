@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/amount"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
@@ -61,11 +62,16 @@ func askCancel(m *Model) []Effect {
 
 // askBudget asks for a new limit of the run, and then for a confirmation.
 func askBudget(m *Model) []Effect {
-	run := targetRun(m)
-	m.prompt = &prompt{label: "new limit (200k tokens, $2, 30 calls, or freeze):", done: func(m *Model, text string) []Effect {
+	askLimit(m, targetRun(m), "", "new limit (200k tokens, $2, 30 calls, or freeze):")
+	return nil
+}
+
+// askLimit asks for a new limit of a run. text is what was typed before, which is no limit: it stays to be corrected.
+func askLimit(m *Model, run, text, label string) {
+	m.prompt = &prompt{label: label, text: text, done: func(m *Model, text string) []Effect {
 		r, what, err := parseLimit(text)
 		if err != nil {
-			m.notice, m.noticeIsError = err.Error(), true
+			askLimit(m, run, text, "not a limit (200k tokens, $2, 30 calls, or freeze):")
 			return nil
 		}
 		r.RunID, r.By = run, m.user
@@ -79,7 +85,6 @@ func askBudget(m *Model) []Effect {
 		}}}}
 		return nil
 	}}
-	return nil
 }
 
 // currentLimit returns the limit that a request would replace, as " (now 200k)"; "" if the screen does not know it.
@@ -119,7 +124,7 @@ func parseLimit(text string) (r client.BudgetRequest, what string, err error) {
 	}
 	bad := limitError{cleanLine(term.Truncate(text, agentRoom))}
 	if dollars, ok := strings.CutPrefix(word, "$"); ok {
-		v, err := strconv.ParseFloat(strings.TrimSpace(dollars), 64)
+		v, err := amount.ParseUSD(strings.TrimSpace(dollars))
 		if err != nil || !(v > 0 && v <= usdMost) {
 			return r, "", bad
 		}
@@ -133,27 +138,11 @@ func parseLimit(text string) (r client.BudgetRequest, what string, err error) {
 		}
 		return client.BudgetRequest{Patch: true, Limits: spec.RunLimits{Calls: n}}, term.FormatCount(int(n), "tool call"), nil
 	}
-	n, ok := parseTokens(strings.TrimSpace(strings.TrimSuffix(word, "tokens")))
-	if !ok {
+	n, err := amount.ParseTokens(strings.TrimSpace(strings.TrimSuffix(word, "tokens")))
+	if err != nil || n < 1 || n > tokensMost {
 		return r, "", bad
 	}
 	return client.BudgetRequest{Patch: true, Limits: spec.RunLimits{Tokens: n}}, term.FormatTokens(n) + " tokens", nil
-}
-
-// parseTokens reads a number of tokens such as 200000, 200k or 1.5m.
-func parseTokens(word string) (int64, bool) {
-	factor := 1.0
-	switch {
-	case strings.HasSuffix(word, "k"):
-		factor, word = 1e3, strings.TrimSuffix(word, "k")
-	case strings.HasSuffix(word, "m"):
-		factor, word = 1e6, strings.TrimSuffix(word, "m")
-	}
-	v, err := strconv.ParseFloat(word, 64)
-	if v *= factor; err != nil || !(v >= 1 && v <= tokensMost) {
-		return 0, false
-	}
-	return int64(math.Round(v)), true
 }
 
 // askMessage asks for a message to the agent of the view.

@@ -3,7 +3,6 @@ package top
 import (
 	"fmt"
 	"strconv"
-	"strings"
 )
 
 // Begun is the answer to StartRun and ForkRun: the new run, and what the command start would have said.
@@ -30,7 +29,7 @@ func askStart(m *Model) []Effect {
 	}, limitFields("empty: that of your settings")...)
 	return m.openForm(&form{title: "Start a run", word: "start", fields: append(fields, field{label: "Turns of the root", hint: "empty: that of your settings"}, field{label: "Tool calls", hint: "empty: that of your settings"}),
 		done: func(_ *Model, v []string) []Effect {
-			return []Effect{StartRun{ID: id, Prompt: v[0], Agent: v[1], Agents: v[2], Dir: v[3], Model: v[4], MaxTokens: tokensValue(v[5]), MaxUSD: v[6], MaxTurns: v[7], MaxCalls: v[8]}}
+			return []Effect{StartRun{ID: id, Prompt: v[0], Agent: v[1], Agents: v[2], Dir: v[3], Model: v[4], MaxTokens: v[5], MaxUSD: v[6], MaxTurns: v[7], MaxCalls: v[8]}}
 		}})
 }
 
@@ -53,16 +52,8 @@ func askFork(m *Model) []Effect {
 				m.form.at, m.form.problem = 0, fmt.Sprintf("After turn is a number from 0 to %d: the turns that the agent has completed", newest)
 				return nil
 			}
-			return []Effect{ForkRun{ID: id, Run: run, Agent: agent, Turn: at, Prompt: v[1], Dir: v[2], Agents: v[3], Model: v[4], MaxTokens: tokensValue(v[5]), MaxUSD: v[6]}}
+			return []Effect{ForkRun{ID: id, Run: run, Agent: agent, Turn: at, Prompt: v[1], Dir: v[2], Agents: v[3], Model: v[4], MaxTokens: v[5], MaxUSD: v[6]}}
 		}})
-}
-
-// tokensValue returns a number of tokens such as 200k in digits; any other text stays as it is, and is refused with its name.
-func tokensValue(text string) string {
-	if n, ok := parseTokens(strings.ToLower(text)); ok {
-		return strconv.FormatInt(n, 10)
-	}
-	return text
 }
 
 // canFork reports whether the agent of the transcript has completed a turn.

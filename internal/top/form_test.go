@@ -67,7 +67,7 @@ func TestBeginWithoutReply(t *testing.T) {
 // that the agent has completed.
 func TestForkNamesTheTurnOfTheTranscript(t *testing.T) {
 	fork := func(turn int) []ForkRun {
-		return []ForkRun{{ID: "01k9z4newnewnewnewnewnewne", Run: runID, Agent: "root-1-1", Turn: turn, Prompt: "again", MaxTokens: "9000"}}
+		return []ForkRun{{ID: "01k9z4newnewnewnewnewnewne", Run: runID, Agent: "root-1-1", Turn: turn, Prompt: "again", MaxTokens: "9k"}}
 	}
 	open := func() *screen {
 		s := newScreen(t, 80, 24)

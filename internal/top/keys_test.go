@@ -210,6 +210,19 @@ func TestLimitsAreRead(t *testing.T) {
 	}
 }
 
+// TestAWrongLimitStays keeps a text that is no limit to be corrected, and says what is wrong.
+func TestAWrongLimitStays(t *testing.T) {
+	s := newScreen(t, 80, 24).openTeam()
+	s.press("b").enterText("200q")
+	if want := "not a limit (200k tokens, $2, 30 calls, or freeze): 200q"; !strings.Contains(s.draw(), want) {
+		t.Fatalf("lacks %q:\n%s", want, s.draw())
+	}
+	s.press("backspace").enterText("k")
+	if s.m.prompt == nil || !strings.Contains(s.m.prompt.label, "to 200k tokens") {
+		t.Errorf("the corrected text is no limit:\n%s", s.draw())
+	}
+}
+
 // TestNavigation goes from the runs to a transcript and back, and to other pages.
 func TestNavigation(t *testing.T) {
 	s := newScreen(t, 80, 24).openTeam()

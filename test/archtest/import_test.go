@@ -72,7 +72,7 @@ var pure = map[string][]string{
 	"supervisor":                 {"agent", "agent/event", "agent/spec", "budget", "internal/clip", "internal/permission", "model"},
 	"internal/activation":        {"agent", "agent/event", "agent/spec", "mailbox", "model", "supervisor"},
 	"internal/verify":            {"mailbox", "internal/permission/person"}, // it judges the others, so it shares nothing with them but who is a person
-	"internal/top":               {"agent/event", "agent/spec", "budget", "client", "internal/compare", "internal/term", "mailbox", "model"},
+	"internal/top":               {"agent/event", "agent/spec", "budget", "client", "internal/amount", "internal/compare", "internal/term", "mailbox", "model"},
 	"internal/replay":            {"agent", "agent/event", "agent/spec", "internal/activation", "internal/clip", "mailbox", "supervisor"},
 }
 
@@ -115,7 +115,7 @@ var layers = [][]string{
 	{"internal/lazyregexp"},
 	{"internal/safefile", "internal/ui"},
 	{"model", "mailbox", "internal/clip", "internal/dispatcher", "internal/failpoint", "internal/jsonlog", "internal/multimatch", "internal/process", "internal/prompt",
-		"internal/bus/statedir", "internal/suggest", "internal/throttle", "internal/workdir", "internal/permission/rule"},
+		"internal/bus/statedir", "internal/amount", "internal/suggest", "internal/throttle", "internal/workdir", "internal/permission/rule"},
 	{"budget", "internal/a2aclient", "internal/node/killable", "mailbox/memory", "mailbox/boxtest", "model/script", "internal/sandbox", "internal/modelhttp", "internal/orchestrator",
 		"internal/redact", "internal/schema", "internal/bus/names"},
 	{"agent/spec"},

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/troupe-run/troupe/internal/amount"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/config"
 )
@@ -109,6 +110,7 @@ var invalidValue = lazyregexp.New(`^invalid argument "(.*)" for "(?:-\w, )?--([\
 
 // flagValues says in words what a type of flag takes.
 var flagValues = map[string]string{"int": "a whole number, such as 20", "int64": "a whole number, such as 20000", "float64": "a number, such as 0.5",
+	"tokens": amount.ErrTokens.Error(), "usd": amount.ErrUSD.Error(),
 	"duration": "a duration with a unit, such as 90s, 15m or 2h", "bool": "true or false"}
 
 // LoadSettings reads the settings of a command. A setting is not read if a flag replaces it or

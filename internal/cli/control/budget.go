@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/amount"
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
@@ -73,8 +74,8 @@ type budgetFlags struct {
 }
 
 func (l *budgetFlags) addFlags(c *cobra.Command) {
-	c.Flags().Int64Var(&l.tokens, "max-tokens", 0, "with set: most tokens of the whole tree")
-	c.Flags().Float64Var(&l.usd, "max-budget-usd", 0, "with set: most US dollars of the whole tree")
+	c.Flags().Var(amount.Tokens{Into: &l.tokens}, "max-tokens", "with set: most tokens of the whole tree, such as 200k")
+	c.Flags().Var(amount.USD{Into: &l.usd}, "max-budget-usd", "with set: most US dollars of the whole tree")
 	c.Flags().Int64Var(&l.calls, "max-tool-calls", 0, "with set: most tool calls of the whole tree")
 	c.Flags().StringVar(&l.agent, "agent", "", "with set or freeze: the limit of this agent and the agents below it ("+command.AgentFlag+")")
 	c.Flags().BoolVar(&l.freeze, "freeze", false, "with set --agent: the agents wait at their next turn")

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/amount"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
@@ -45,7 +46,7 @@ func (r *Flags) addGoalFlags(f *pflag.FlagSet) {
 		"ready guardrails of all agents, NAME, NAME:ACTION or NAME:ACTION:SEVERITY: secrets, injection, size; warn, "+
 			"block or end; low, medium, high or critical")
 	f.StringVar(&r.goal.schema, "json-schema", "", "file with the JSON Schema of the answer, at most 32 KiB")
-	f.Int64Var(&q.UseTokens, "use-tokens", 0,
+	f.Var(amount.Tokens{Into: &q.UseTokens}, "use-tokens",
 		"output tokens for the root agent to use up; it may stop at 90 %, or when continuing brings little")
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/amount"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 )
 
@@ -20,8 +21,8 @@ func (r *Flags) addAgentLimits(f *pflag.FlagSet) {
 			f.Int64Var(q.Field(n.Request), flagOf(n.Request), 0, n.Text)
 		}
 	}
-	f.Int64Var(&q.MaxAgentTokens, "max-agent-tokens", 0, "most tokens of one agent (default: those of the run)")
-	f.Float64Var(&q.MaxAgentBudgetUSD, "max-agent-budget-usd", 0,
+	f.Var(amount.Tokens{Into: &q.MaxAgentTokens}, "max-agent-tokens", "most tokens of one agent (default: those of the run)")
+	f.Var(amount.USD{Into: &q.MaxAgentBudgetUSD}, "max-agent-budget-usd",
 		"most US dollars of one agent (default: those of the run)")
 	f.IntVar(&q.ToolRetries, "tool-retries", 0,
 		"how often a tool call is retried after a temporary failure, at most 3; -1 for never (default 3)")

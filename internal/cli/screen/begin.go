@@ -27,13 +27,13 @@ const (
 
 // startFlags are the flags of the command start for what a person typed.
 func startFlags(e top.StartRun) []string {
-	return flagWords("run-id", e.ID, "agent", e.Agent, "agents", e.Agents, "dir", e.Dir, "model", e.Model, "max-tokens", e.MaxTokens, "max-budget-usd", strings.TrimPrefix(e.MaxUSD, "$"),
+	return flagWords("run-id", e.ID, "agent", e.Agent, "agents", e.Agents, "dir", e.Dir, "model", e.Model, "max-tokens", e.MaxTokens, "max-budget-usd", e.MaxUSD,
 		"max-turns", e.MaxTurns, "max-tool-calls", e.MaxCalls)
 }
 
 // forkFlags are the flags of the command start for a fork.
 func forkFlags(e top.ForkRun) []string {
-	return flagWords("run-id", e.ID, "fork", e.Run+"@"+e.Agent+":"+strconv.Itoa(e.Turn), "dir", e.Dir, "agents", e.Agents, "model", e.Model, "max-tokens", e.MaxTokens, "max-budget-usd", strings.TrimPrefix(e.MaxUSD, "$"))
+	return flagWords("run-id", e.ID, "fork", e.Run+"@"+e.Agent+":"+strconv.Itoa(e.Turn), "dir", e.Dir, "agents", e.Agents, "model", e.Model, "max-tokens", e.MaxTokens, "max-budget-usd", e.MaxUSD)
 }
 
 // flagWords returns the flags of pairs of a name and a value, without those that are empty.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/troupe-run/troupe/internal/amount"
 )
 
 // decoder walks the front matter and collects its problems.
@@ -226,6 +228,23 @@ func (d *decoder) readInteger(n *yaml.Node, key string, remedy string) int64 {
 		return 0
 	}
 	return v
+}
+
+// readTokens reads a number of tokens, such as 12000 or 12k.
+func (d *decoder) readTokens(n *yaml.Node, key string) int64 {
+	v, err := amount.ParseTokens(n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil || v < 1 {
+		d.rejectValue(n, key, "a number of tokens, such as 12000 or 12k")
+		return 0
+	}
+	return v
+}
+
+// withoutDollar returns an amount such as $2 as its number.
+func withoutDollar(n *yaml.Node) *yaml.Node {
+	plain := *n
+	plain.Value = strings.TrimPrefix(n.Value, "$")
+	return &plain
 }
 
 func (d *decoder) readDuration(n *yaml.Node, key string) time.Duration {

@@ -80,10 +80,10 @@ func init() { // the readers refer to the tables
 	maps.Copy(ownFields, sentenceFields())
 	budgetFields = map[string]fieldReader{
 		"tokens": func(d *decoder, k string, n *yaml.Node) {
-			d.def.Budget.Tokens = d.readInteger(n, k, "a number of tokens, such as 12000")
+			d.def.Budget.Tokens = d.readTokens(n, k)
 		},
 		"usd": func(d *decoder, k string, n *yaml.Node) {
-			d.def.Budget.USD = d.readNumber(n, k, 0, 1e9, "an amount, such as 0.5")
+			d.def.Budget.USD = d.readNumber(withoutDollar(n), k, 0, 1e9, "an amount, such as 0.5 or $2")
 		},
 		"share": func(d *decoder, k string, n *yaml.Node) {
 			d.def.Budget.Share = d.readNumber(n, k, 0, 1, "a part of the run's budget between 0 and 1, such as 0.2")
