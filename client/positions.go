@@ -1,10 +1,13 @@
 package client
 
 import (
+	"bytes"
+	"compress/flate"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -70,14 +73,50 @@ func (p Positions) Text(run string) string {
 		raw = binary.AppendUvarint(raw, p[at].i)
 		last = agent
 	}
+	if len(raw) > plainCursorMax {
+		raw = deflateCursor(raw)
+	}
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// positionsForm is the first byte of the text form.
-const positionsForm = 1
+// The first byte of the text form.
+const (
+	positionsForm = 1
+	deflatedForm  = 2 // the rest is deflated: of a run with many agents the form would not fit the headers of a request
+)
 
-// cursorBytesMax bounds a cursor that is read: that of a run with some thousand agents.
-const cursorBytesMax = 64 << 10
+const (
+	// cursorBytesMax bounds a cursor that is read: that of a run with 10,000 agents.
+	cursorBytesMax = 64 << 10
+	// plainCursorMax is the size from which a cursor is deflated, and inflatedCursorMax the most that is inflated.
+	plainCursorMax    = 4 << 10
+	inflatedCursorMax = 1 << 20
+)
+
+func deflateCursor(raw []byte) []byte {
+	var out bytes.Buffer
+	out.WriteByte(deflatedForm)
+	w, err := flate.NewWriter(&out, flate.DefaultCompression)
+	if err == nil {
+		_, err = w.Write(raw)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil { // a buffer refuses nothing
+		return raw
+	}
+	return out.Bytes()
+}
+
+// inflateCursor returns a cursor as it was before it was deflated; nil: it is none.
+func inflateCursor(raw []byte) []byte {
+	out, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(raw)), inflatedCursorMax+1))
+	if err != nil || len(out) > inflatedCursorMax {
+		return nil
+	}
+	return out
+}
 
 func appendText(raw []byte, text string) []byte {
 	return append(binary.AppendUvarint(raw, uint64(len(text))), text...)
@@ -98,6 +137,9 @@ func ParsePositions(run, text string) (Positions, error) {
 		return p, nil
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil && len(raw) > 0 && raw[0] == deflatedForm && len(text) <= cursorBytesMax {
+		raw = inflateCursor(raw[1:])
+	}
 	if err != nil || len(text) > cursorBytesMax || len(raw) == 0 || raw[0] != positionsForm {
 		return nil, fmt.Errorf("%w: %.80q", ErrCursor, text)
 	}

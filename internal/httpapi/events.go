@@ -23,6 +23,10 @@ const (
 	lookInterval = 15 * time.Second
 	// reconnectMS is after how many milliseconds a browser should come back.
 	reconnectMS = 1000
+	// cursorEachMax is of how many logs a cursor is sent with each event. It has some bytes for each log, so of a run with
+	// more of them a stream sends one each cursorInterval.
+	cursorEachMax  = 200
+	cursorInterval = time.Second
 )
 
 // eventFilter selects events of a run.
@@ -72,18 +76,30 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, run string) {
 		s.streamEvents(w, r, run, f, seen)
 		return
 	}
-	page := EventList{Events: []json.RawMessage{}}
-	err = s.cfg.Client.Events(r.Context(), run, seen.Cursor(), false, func(e client.Event, raw []byte) error {
-		if page.More = len(page.Events) >= limit; page.More {
-			return client.ErrStop
-		}
-		if seen.Advance(e) && f.includes(e) {
-			page.Events = append(page.Events, raw)
-		}
-		return nil
-	})
-	page.Cursor = seen.Text(run)
+	page, err := s.readPage(r.Context(), run, cursor, seen, f, limit)
 	answer(w, page, err)
+}
+
+// readPage reads the page of events after a cursor.
+func (s *Server) readPage(ctx context.Context, run, cursor string, seen client.Positions, f eventFilter, limit int) (EventList, error) {
+	page := EventList{Events: []json.RawMessage{}}
+	reader := s.paused.open(run, cursor, seen)
+	more, err := reader.read(ctx, func(e readEvent) bool {
+		if len(page.Events) >= limit {
+			return false
+		}
+		if seen.Advance(e.event) && f.includes(e.event) {
+			page.Events = append(page.Events, e.raw)
+		}
+		return true
+	})
+	page.Cursor, page.More = seen.Text(run), more
+	if more && err == nil {
+		s.paused.keep(reader, run, page.Cursor, time.Now())
+	} else {
+		reader.close()
+	}
+	return page, err
 }
 
 // StreamEnd is the data of the last event of a stream, event: end.
@@ -141,6 +157,20 @@ type eventStream struct {
 	seen     client.Positions
 	out      *sseWriter
 	advanced bool // an event was new, whether the filter includes it or not
+	// cursorAt is when a cursor was sent last, of a run of many agents; owed: events came after it.
+	cursorAt time.Time
+	owed     bool
+}
+
+// cursorAfter returns the cursor after the newest event; "": it is sent later.
+func (st *eventStream) cursorAfter(now time.Time) string {
+	if len(st.seen) > cursorEachMax {
+		if st.owed = now.Sub(st.cursorAt) < cursorInterval; st.owed {
+			return ""
+		}
+		st.cursorAt = now
+	}
+	return st.seen.Text(st.run)
 }
 
 // copyPast sends the events of the logs after those that were seen.
@@ -163,11 +193,13 @@ func (st *eventStream) send(e feedEvent, equal bool) error {
 		return st.out.writeEvent("", "", e.raw)
 	}
 	cursor := e.cursor
-	if !equal {
-		cursor = st.seen.Text(st.run)
+	if !equal || cursor == "" {
+		cursor = st.cursorAfter(time.Now())
 	}
 	if !st.filter.includes(e.event) {
-		st.out.noteCursor(cursor)
+		if cursor != "" {
+			st.out.noteCursor(cursor)
+		}
 		return nil
 	}
 	return st.out.writeEvent(cursor, "", e.raw)
@@ -219,7 +251,7 @@ func (st *eventStream) follow(ctx context.Context, f *feeds, feed *runFeed) erro
 func (st *eventStream) copyLive(ctx context.Context, f *feeds, p *feedReader) error {
 	for {
 		number := p.next
-		events, err := p.take(ctx, st.seen)
+		events, err := st.take(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -240,6 +272,24 @@ func (st *eventStream) copyLive(ctx context.Context, f *feeds, p *feedReader) er
 			return ctx.Err()
 		}
 	}
+}
+
+// take returns the events that follow. While none does, it sends the cursor that is owed.
+func (st *eventStream) take(ctx context.Context, p *feedReader) ([]feedEvent, error) {
+	if !st.owed {
+		return p.take(ctx, st.seen)
+	}
+	soon, stop := context.WithDeadline(ctx, st.cursorAt.Add(cursorInterval))
+	events, err := p.take(soon, st.seen)
+	stop()
+	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return events, err
+	}
+	st.cursorAt, st.owed = time.Now(), false
+	if err := st.out.writeCursor(st.seen.Text(st.run)); err != nil {
+		return nil, err
+	}
+	return p.take(ctx, st.seen)
 }
 
 // keepAlive keeps a silent stream alive, until ctx ends or the reader is gone.

@@ -66,7 +66,7 @@ type runFeed struct {
 type feedEvent struct {
 	event  client.Event
 	raw    []byte
-	cursor string // after it, for readers that have seen what the feed has
+	cursor string // after it, for readers that have seen what the feed has; "" in a run of many agents
 }
 
 // join adds a reader to the feed of a run, which begins at the reader's positions if there is none. leave must be
@@ -201,7 +201,7 @@ func (r *runFeed) add(e client.Event, raw []byte) error {
 	defer r.mu.Unlock()
 	r.seen.Advance(e) // each reader drops what it has seen
 	f := feedEvent{event: e, raw: bytes.Clone(raw)}
-	if e.Seq > 0 {
+	if e.Seq > 0 && len(r.seen) <= cursorEachMax {
 		f.cursor = r.seen.Text(r.run)
 	}
 	r.events = append(r.events, f)

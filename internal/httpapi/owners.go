@@ -63,6 +63,7 @@ func newOwnerServer(base context.Context, s *Server, o Owner) *Server {
 	}
 	own := &Server{cfg: cfg, access: newAccess(cfg)}
 	own.feeds = feeds{client: cfg.Client, ctx: base, runs: map[string]*runFeed{}}
+	own.paused = pausedReaders{client: cfg.Client, ctx: base}
 	return own
 }
 

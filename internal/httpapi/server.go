@@ -66,6 +66,7 @@ type Server struct {
 	streams     slotShare // a slot for each stream of events
 	connections slotShare // a slot for each connection; without owners there are none
 	feeds       feeds
+	paused      pausedReaders
 	server      *http.Server
 	listener    net.Listener
 	closing     context.CancelFunc
@@ -127,6 +128,7 @@ func Serve(l net.Listener, cfg Config) (*Server, error) {
 	base, closing := context.WithCancel(context.Background())
 	s := &Server{cfg: cfg, access: newAccess(cfg), listener: l, closing: closing}
 	s.feeds = feeds{client: cfg.Client, ctx: base, runs: map[string]*runFeed{}}
+	s.paused = pausedReaders{client: cfg.Client, ctx: base}
 	for _, o := range cfg.Owners {
 		s.owners = append(s.owners, newOwnerServer(base, s, o))
 	}
@@ -179,9 +181,9 @@ func (s *Server) Close() error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = s.server.Close()
 	}
-	s.feeds.ended.Wait()
-	for _, o := range s.owners {
-		o.feeds.ended.Wait()
+	for _, one := range append([]*Server{s}, s.owners...) {
+		one.feeds.ended.Wait()
+		one.paused.closeBefore(time.Now())
 	}
 	if err != nil {
 		return fmt.Errorf("httpapi: close: %w", err)

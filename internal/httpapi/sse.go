@@ -110,6 +110,17 @@ func (s *sseWriter) writeBuffer() {
 	s.buffer.Reset()
 }
 
+// writeCursor sends a cursor without an event.
+func (s *sseWriter) writeCursor(cursor string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writeHeader()
+	s.cursor = ""
+	s.buffer.WriteString("id: " + cursor + "\n\n")
+	s.flushNow()
+	return s.err
+}
+
 // noteCursor remembers the cursor after an event that was left out.
 func (s *sseWriter) noteCursor(cursor string) {
 	s.mu.Lock()

@@ -1,0 +1,87 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+)
+
+// countedReader has a number of events, and counts how often it is read from a cursor on.
+type countedReader struct{ events, reads int }
+
+func (c *countedReader) Events(_ context.Context, _ string, _ client.Cursor, _ bool, each func(client.Event, []byte) error) error {
+	c.reads++
+	for i := range c.events {
+		if err := each(logged("root", uint64(i+1)), []byte("{}")); err != nil {
+			return nil //nolint:nilerr // as client.ErrStop
+		}
+	}
+	return nil
+}
+
+// Pages that follow one another read the logs once.
+func TestPagesOfEventsShareAReader(t *testing.T) {
+	c := &countedReader{events: 95}
+	p := &pausedReaders{client: c, ctx: t.Context()}
+	sum, cursor := 0, ""
+	for more := true; more; {
+		r, size := p.open(testRun, cursor, client.Positions{}), 0
+		var err error
+		if more, err = r.read(t.Context(), func(readEvent) bool { size++; return size <= 10 }); err != nil {
+			t.Fatal(err)
+		}
+		sum += min(size, 10)
+		cursor = fmt.Sprint(sum)
+		if more {
+			p.keep(r, testRun, cursor, time.Now())
+		}
+	}
+	if sum != c.events || c.reads != 1 || len(p.list) != 0 {
+		t.Errorf("%d events by %d reads, %d readers wait", sum, c.reads, len(p.list))
+	}
+	for i := range pausedMax + 2 {
+		r := p.open(testRun, "", client.Positions{})
+		if more, err := r.read(t.Context(), func(readEvent) bool { return false }); !more || err != nil {
+			t.Fatal(more, err)
+		}
+		p.keep(r, testRun, fmt.Sprint(i), time.Now())
+	}
+	if len(p.list) != pausedMax || p.list[0].key != testRun+" 2" {
+		t.Errorf("%d readers wait, the first %q", len(p.list), p.list[0].key)
+	}
+	if p.closeBefore(time.Now()); len(p.list) != 0 {
+		t.Errorf("%d readers wait after their time", len(p.list))
+	}
+}
+
+// A reader whose client has gone is not kept.
+func TestPageOfAGoneClientEnds(t *testing.T) {
+	gone, cancel := context.WithCancel(t.Context())
+	r := newPageReader(t.Context(), &countedReader{events: 3}, testRun, nil)
+	_, err := r.read(gone, func(readEvent) bool { cancel(); <-r.ctx.Done(); return false })
+	if err == nil {
+		t.Error("it would be kept")
+	}
+	r.close()
+}
+
+// A stream of a run of many agents has a cursor once a second.
+func TestCursorsOfManyAgentsAreRare(t *testing.T) {
+	st := &eventStream{run: testRun, seen: client.Positions{}}
+	now, cursors := time.Now(), 0
+	for i := range 10 * cursorEachMax {
+		st.seen.Advance(logged(fmt.Sprintf("root-1-%d", i), 1))
+		if st.cursorAfter(now.Add(time.Duration(i)*time.Millisecond)) != "" {
+			cursors++
+		}
+	}
+	if cursors != cursorEachMax+2 {
+		t.Errorf("%d cursors", cursors)
+	}
+	if !st.owed {
+		t.Error("the last cursor is not owed")
+	}
+}
