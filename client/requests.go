@@ -165,6 +165,16 @@ type RunInfo struct {
 	ContinueWith string `json:"continue_with,omitempty"`
 	// Description is set if the request asked for it.
 	Description *Description `json:"description,omitempty"`
+	// AgentsStarted is how many agents the run has had, and LiveAgents some of those that have not ended: in a brief
+	// answer about a run that works, which has no result.
+	AgentsStarted int         `json:"agents_started,omitempty"`
+	LiveAgents    []LiveAgent `json:"live_agents,omitempty"`
+}
+
+// LiveAgent is an agent that has not ended.
+type LiveAgent struct {
+	ID   string `json:"id"`
+	Node string `json:"node,omitempty"`
 }
 
 // ListRequest selects runs. The newest come first.

@@ -75,8 +75,24 @@ func (c *viewer) briefRun(ctx context.Context, row Row) (client.RunInfo, error) 
 	}
 	info := l.row.RunInfo
 	info.State = c.shownState(l.state(), l.summary)
+	if info.State != client.RunFinished {
+		info.AgentsStarted, info.LiveAgents = l.summary.Joined, liveAgents(l.summary)
+	}
 	return withPosition(info, c.cfg.Queue.placeOf(info.RunID)), nil
 }
+
+// liveAgents returns the agents of a summary that have not ended.
+func liveAgents(s supervisor.Summary) (live []client.LiveAgent) {
+	for _, a := range s.Agents {
+		if !a.Done {
+			live = append(live, client.LiveAgent{ID: string(a.ID), Node: a.Node})
+		}
+	}
+	return live[:min(len(live), liveAgentsMax)]
+}
+
+// liveAgentsMax is how many agents a brief answer names.
+const liveAgentsMax = 100
 
 // encodeJournal is the run journal of an agent; nil if it kept none.
 func encodeJournal(s agent.State) (json.RawMessage, error) {

@@ -100,16 +100,20 @@ func answer[T any](w http.ResponseWriter, doc T, err error) {
 	writeJSON(w, http.StatusOK, doc)
 }
 
-// getRun is GET /api/v1/runs/{id}: its state and result, and with describe=true its configuration.
+// getRun is GET /api/v1/runs/{id}: its state and result, and with describe=true its configuration. With brief=true it has
+// no result of a run that works, for which the node would replay the log of the run.
 func (s *Server) getRun(w http.ResponseWriter, r *http.Request, run string) {
 	q := queryReader{values: r.URL.Query()}
-	describe := q.flag("describe")
-	if !q.accept(w, "describe") {
+	describe, brief := q.flag("describe"), q.flag("brief")
+	if !q.accept(w, "describe", "brief") {
 		return
 	}
 	ask := s.cfg.Client.Get
-	if describe {
+	switch {
+	case describe:
 		ask = s.cfg.Client.Describe
+	case brief:
+		ask = s.cfg.Client.State
 	}
 	info, err := ask(r.Context(), run)
 	answer(w, info, err)

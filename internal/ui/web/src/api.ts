@@ -5,7 +5,7 @@ export interface Result { run_id: string; stop_reason: string; partial: boolean;
   budget: Budget; agents: AgentResult[]; cancel?: { text: string; why?: string } }
 export interface Budget { limit: number; used: number; reserved: number; limit_usd?: number; reserved_usd?: number; charged_unknown: number; overrun: number; frozen?: boolean }
 export interface Spend { cost_usd: number; cost_known: boolean; cost_estimated?: boolean; budget: Budget }
-export interface RunInfo { run_id: string; state: string; title: string; agent?: string; model: string; started: string; node?: string; position?: number; result?: Result; spend?: Spend; description?: { workspace?: string; fork?: string } }
+export interface RunInfo { run_id: string; state: string; title: string; agent?: string; model: string; started: string; node?: string; position?: number; result?: Result; spend?: Spend; description?: { workspace?: string; fork?: string }; agents_started?: number; live_agents?: { id: string; node?: string }[] }
 export interface Question { run_id: string; agent: string; query: string; question: string; reason: string; call?: string; digest?: string; rule?: string; asked_ms?: number; due_ms?: number; approvals?: number; approved_by?: string }
 export interface Amount { tokens: number; nano_usd: number; calls: number }
 export interface RunBudget { run_id: string; state: string; budget: { limit: Amount; used: Amount; reserved: Amount; kept: Amount; frozen: boolean; waiting: number }; agents: { id: string; name: string; limit: Amount; used: Amount; reserved: Amount }[] }
@@ -195,11 +195,12 @@ const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(don
 interface Reading { run: string; to: Follower; stop: AbortSignal; cursor: string; pause: number; polled: boolean }
 
 const pauseMin = 500, pauseMax = 5000; // before another attempt
+const pageEvents = 2000; // of a page: more of them take longer than a frame
 
 async function readPages(r: Reading): Promise<void> {
   for (let more = true; more && !r.stop.aborted;) {
     if (!r.polled) r.to.status("reading");
-    const page = await get<{ events: Event[]; cursor: string; more: boolean }>(`/runs/${r.run}/events?limit=5000&cursor=${encodeURIComponent(r.cursor)}`, r.stop);
+    const page = await get<{ events: Event[]; cursor: string; more: boolean }>(`/runs/${r.run}/events?limit=${pageEvents}&cursor=${encodeURIComponent(r.cursor)}`, r.stop);
     r.cursor = page.cursor;
     if (page.events.length) r.to.events(page.events);
     more = page.more;
@@ -220,8 +221,8 @@ async function stream(r: Reading): Promise<boolean> {
     r.pause = pauseMin;
     return await readStream(reply.body, (id, kind, data) => {
       if (kind === "end") return true;
-      r.to.events([JSON.parse(data)]);
-      if (id) r.cursor = id;
+      if (data) r.to.events([JSON.parse(data)]);
+      if (id) r.cursor = id; // of a run of many agents some come alone
       return false;
     });
   } catch (e) {
@@ -289,7 +290,7 @@ async function readStream(body: ReadableStream<Uint8Array>, each: (id: string, k
       else if (l.startsWith("event: ")) kind = l.slice(7);
       else if (l.startsWith("data: ")) data += (data ? "\n" : "") + l.slice(6);
       else if (l === "" && (data || id)) {
-        if (data && each(id, kind, data)) return true;
+        if (each(id, kind, data)) return true;
         id = kind = data = "";
       }
     }

@@ -11,6 +11,13 @@ const notesMax = 2000;
 const samplesMax = 4000;
 const handoffsMax = 2000;
 const modelsMax = 100;
+const seenMax = 20000;
+
+// isBefore reports whether an agent was started before a sibling: ids end with turn and index.
+function isBefore(a: string, b: string): boolean {
+  const [turnA, indexA] = a.split("-").slice(-2).map(Number), [turnB, indexB] = b.split("-").slice(-2).map(Number);
+  return turnA < turnB || (turnA === turnB && indexA < indexB);
+}
 
 export class RunModel {
   agents = new Map<string, Agent>();
@@ -26,7 +33,9 @@ export class RunModel {
   result: Result | null = null;
   started: Record<string, any> | null = null;
   count = 0;
-  private seen = new Set<string>();
+  private seen = new Set<string>(); // the newest ids of events, and those before them
+  private seenBefore = new Set<string>();
+  private order: Agent[] | null = null; // what rows returns until an agent is added
 
   agent(id: string): Agent {
     let a = this.agents.get(id);
@@ -34,10 +43,26 @@ export class RunModel {
       const parent = id === "root" ? "" : id.split("-").slice(0, -2).join("-");
       a = { id, name: id, parent, depth: parent ? (id.split("-").length - 1) / 2 : 0, state: "live", turn: 0, calls: 0, tokens: 0, usd: 0, node: "", reason: "", doing: "", seen: { calls: 0, tokens: 0, usd: 0 } };
       this.agents.set(id, a);
+      this.order = null;
       const list = this.children.get(parent);
-      if (list) list.push(id); else this.children.set(parent, [id]);
+      if (!list) this.children.set(parent, [id]);
+      else {
+        let at = list.length; // mostly: an agent that is known before its elder siblings is rare
+        while (at > 0 && isBefore(id, list[at - 1])) at--;
+        list.splice(at, 0, id);
+      }
     }
     return a;
+  }
+
+  /** addLive adds agents that have not ended, with those above them: what the node knows at once of a run of many. */
+  addLive(list: { id: string; node?: string }[]): void {
+    for (const l of list) {
+      const parts = l.id.split("-");
+      for (let n = 1; n < parts.length; n += 2) this.agent(parts.slice(0, n).join("-"));
+      const a = this.agent(l.id);
+      a.node ||= l.node ?? "";
+    }
   }
 
   /** snapshot takes over the agents of a result: what the node says before the events are read. */
@@ -54,8 +79,8 @@ export class RunModel {
       if (e.kind === "message.delta") this.delta.set(e.agent, ((this.delta.get(e.agent) ?? "") + d.text).slice(-20000));
       return;
     }
-    if (this.seen.has(e.id)) return;
-    if (this.seen.size > 20000) this.seen.clear();
+    if (this.seen.has(e.id) || this.seenBefore.has(e.id)) return;
+    if (this.seen.size >= seenMax) { this.seenBefore = this.seen; this.seen = new Set(); }
     this.seen.add(e.id);
     this.count++;
     this.recent.push(e);
@@ -142,6 +167,7 @@ export class RunModel {
 
   /** rows lists the agents in the order of the tree. */
   rows(): Agent[] {
+    if (this.order) return this.order;
     const out: Agent[] = [];
     const stack = [...(this.children.get("") ?? [])].reverse();
     while (stack.length) {
@@ -150,6 +176,7 @@ export class RunModel {
       const below = this.children.get(id);
       if (below) for (let i = below.length - 1; i >= 0; i--) stack.push(below[i]);
     }
+    this.order = out;
     return out;
   }
 }

@@ -1,6 +1,6 @@
 // One run: its head, and the views of it.
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
-import { follow, get, isFinal, post, type RunInfo } from "./api";
+import { follow, get, isFinal, post, type Result, type RunInfo, type Spend } from "./api";
 import { RunModel } from "./model";
 import { line, spendOf, spent, took, tokens, usd } from "./text";
 import { Badge, Form, Problem, Text, explain, go, useData, useKeys } from "./parts";
@@ -30,16 +30,16 @@ function useRun(run: string): { model: RunModel; info: RunInfo | null; status: s
   useEffect(() => {
     model.current = new RunModel();
     const m = model.current;
-    let over = false, waiting = false, timer = 0;
+    let over = false, waiting = false, timer = 0, brief = true;
     const soon = () => { if (!waiting) { waiting = true; requestAnimationFrame(() => { waiting = false; if (!over) draw(0); }); } };
     const look = async () => {
       try {
-        const i = file ? file.info : await get<RunInfo>(`/runs/${run}`);
+        const show = (i: RunInfo) => { if (over) return; setInfo(i); setError(""); m.addLive(i.live_agents ?? []); if (i.result) m.snapshot(i.result.agents ?? []); soon(); };
+        let i = file ? file.info : await get<RunInfo>(`/runs/${run}${brief ? "?brief=true" : ""}`);
+        show(i);
+        if (!file && brief && (i.state === "finished" || (i.agents_started ?? 0) <= manyAgents)) show(i = await get<RunInfo>(`/runs/${run}`));
+        brief = (i.result?.agents?.length ?? i.agents_started ?? 0) > manyAgents;
         if (over) return;
-        setInfo(i);
-        setError("");
-        if (i.result) m.snapshot(i.result.agents ?? []);
-        soon();
         if (i.state === "finished") return;
       } catch (e) { if (!over) setError(explain(e)); if (isFinal(e)) return; }
       timer = window.setTimeout(look, 2000);
@@ -50,6 +50,15 @@ function useRun(run: string): { model: RunModel; info: RunInfo | null; status: s
     return () => { over = true; clearTimeout(timer); stop(); };
   }, [run]);
   return { model: model.current, info, status, why, error };
+}
+
+// manyAgents is how many agents a run has of which the node is asked for less: their list costs it a replay of the run's log.
+const manyAgents = 200;
+
+// spendNow is the spend of a run; of one at work its events are newer than what the node has published.
+function spendNow(r: Result | null, info: RunInfo | null, model: RunModel): Spend | undefined {
+  const s = spendOf(r, info?.spend), at = model.samples.at(-1);
+  return !r && s && at ? { ...s, budget: { ...s.budget, used: at[1], reserved: at[2], limit: at[3] || s.budget.limit } } : s;
 }
 
 const statusText: Record<string, string> = { reading: "catching up with the logs", live: "live", polling: "live, each second: other tabs have the streams", hidden: "paused while the tab is hidden", lost: "behind, trying again", ended: "ended", gone: "the run is gone", refused: "the node refuses the events", file: "a file" };
@@ -67,12 +76,13 @@ export function Run({ run, tab, agent: who }: { run: string; tab: string; agent:
   useKeys(keys);
   useEffect(() => document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [tab]);
   const r = info?.result ?? model.result;
+  const count = Math.max(model.agents.size, info?.agents_started ?? 0);
   return (
     <main class="fill">
       <div class="bar">
         <h1>{line(info?.title || model.started?.goal || run, 120)}</h1>
         {info && <Badge state={info.state === "finished" ? r?.stop_reason ?? "finished" : info.state} />}
-        <span class="quiet">{spent(spendOf(r, info?.spend), " tokens")} · {model.agents.size} {model.agents.size === 1 ? "agent" : "agents"}{model.handoffs.length ? ` · ${model.handoffs.length} ${model.handoffs.length === 1 ? "handoff" : "handoffs"}` : ""}</span>
+        <span class="quiet">{spent(spendNow(r, info, model), " tokens")} · {count} {count === 1 ? "agent" : "agents"}{model.handoffs.length ? ` · ${model.handoffs.length} ${model.handoffs.length === 1 ? "handoff" : "handoffs"}` : ""}</span>
         <span class={"status " + status} role="status">{statusText[status]}{status === "reading" ? `: ${model.count} events` : why ? ": " + line(why) : ""}</span>
         {!file && <span class="buttons"><button onClick={() => setForm("compare")}>Compare <kbd>v</kbd></button></span>}
         {live && <span class="buttons"><button onClick={() => setForm("steer")}>Steer <kbd>s</kbd></button><button onClick={() => setForm("budget")}>Budget <kbd>b</kbd></button><button class="danger" onClick={() => setForm("cancel")}>Cancel <kbd>x</kbd></button></span>}
