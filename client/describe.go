@@ -170,3 +170,9 @@ func (i RunInfo) Budget() (RunBudget, error) {
 	}
 	return RunBudget{Run: i.RunID, State: i.State, Budget: d.Budget, Limits: d.Limits, Agents: d.Agents, AgentsLeftOut: d.AgentsLeftOut}, nil
 }
+
+// LiveAgent is an agent that has not ended.
+type LiveAgent struct {
+	ID   string `json:"id"`
+	Node string `json:"node,omitempty"`
+}

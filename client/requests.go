@@ -171,12 +171,6 @@ type RunInfo struct {
 	LiveAgents    []LiveAgent `json:"live_agents,omitempty"`
 }
 
-// LiveAgent is an agent that has not ended.
-type LiveAgent struct {
-	ID   string `json:"id"`
-	Node string `json:"node,omitempty"`
-}
-
 // ListRequest selects runs. The newest come first.
 type ListRequest struct {
 	// Limit is the most runs that are wanted; 0: as many as fit a reply.
