@@ -165,8 +165,7 @@ type RunInfo struct {
 	ContinueWith string `json:"continue_with,omitempty"`
 	// Description is set if the request asked for it.
 	Description *Description `json:"description,omitempty"`
-	// AgentsStarted is how many agents the run has had, and LiveAgents some of those that have not ended: in a brief
-	// answer about a run that works, which has no result.
+	// AgentsStarted counts the agents of a run at work, LiveAgents are some of them: in a brief answer, without a result.
 	AgentsStarted int         `json:"agents_started,omitempty"`
 	LiveAgents    []LiveAgent `json:"live_agents,omitempty"`
 }

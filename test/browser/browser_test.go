@@ -62,7 +62,7 @@ func newStage(t *testing.T, env ...string) *stage {
 	t.Parallel() // a test has its own node and browser
 	s := &stage{t: t, env: append(os.Environ(), env...), troupe: filepath.Join(binaries, "cli"), node: filepath.Join(binaries, "node"), state: filepath.Join(t.TempDir(), "state"), work: t.TempDir(), address: "127.0.0.1:0", faults: make(chan string, 100)}
 	s.startNode()
-	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.UserDataDir(newProfile(t)))
+	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("js-flags", "--expose-gc"), chromedp.UserDataDir(newProfile(t)))
 	if path, err := exec.LookPath("chromium"); err == nil {
 		flags = append(flags, chromedp.ExecPath(path))
 	}
