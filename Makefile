@@ -109,8 +109,9 @@ browser:
 	command -v chromium >/dev/null || apt-get install -y -q chromium >/dev/null
 	cd test/browser && npm ci --ignore-scripts --no-audit --no-fund && go vet -tags browser . && go test -tags browser -count=1 -timeout 10m .
 # a run of 10,000 agents and 200,000 events in the page (docs/benchmarks.md); 5 to 15 minutes
+PAGE_BENCH := -run '^TestLargeRunStaysSmooth$$' -page.teams 100 -page.watch 1m -page.read 10m
 page-bench:
-	cd test/browser && npm ci --ignore-scripts --no-audit --no-fund && go test -tags browser -count=1 -timeout 30m -v -run '^TestLargeRunStaysSmooth$$' . -page.teams 100 -page.watch 1m -page.read 10m
+	cd test/browser && npm ci --ignore-scripts --no-audit --no-fund && go test -tags browser -count=1 -timeout 30m -v . $(PAGE_BENCH)
 
 # The tests of internal/node under the race detector; .ci/run runs an eighth of them.
 race:     ; CGO_ENABLED=1 go test -race -timeout 30m -skip '^TestAttack' ./internal/node ./mailbox/jetstream
