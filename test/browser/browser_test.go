@@ -11,12 +11,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
+	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -73,13 +75,43 @@ func newStage(t *testing.T, env ...string) *stage {
 	if err := chromedp.Run(ctx); err != nil { // the browser lives as long as the context of its first use
 		t.Fatal(err)
 	}
+	s.listen(ctx)
+	t.Cleanup(s.checkFaults)
+	return s
+}
+
+// listen collects what a tab reports: exceptions, and what its content security policy has refused.
+func (s *stage) listen(ctx context.Context) {
+	s.t.Helper()
 	chromedp.ListenTarget(ctx, func(e any) {
+		fault := ""
 		switch e := e.(type) {
 		case *runtime.EventExceptionThrown:
-			s.faults <- e.ExceptionDetails.Error()
+			fault = e.ExceptionDetails.Error()
+		case *cdplog.EventEntryAdded:
+			if e.Entry.Source == cdplog.SourceSecurity || strings.Contains(e.Entry.Text, "Content Security Policy") {
+				fault = e.Entry.Text
+			}
+		}
+		if fault == "" {
+			return
+		}
+		select {
+		case s.faults <- fault:
+		default: // the first ones are enough
 		}
 	})
-	return s
+	if err := chromedp.Run(ctx, cdplog.Enable()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// checkFaults fails the test for what its tabs have reported.
+func (s *stage) checkFaults() {
+	s.t.Helper()
+	for len(s.faults) > 0 {
+		s.t.Errorf("the page reported: %s", <-s.faults)
+	}
 }
 
 // newProfile makes the browser's directory, beside the binaries: processes of the browser still
@@ -273,11 +305,6 @@ agents:
 	s.checkAccessibility(run)
 	s.takePictures(run)
 	s.openFile(run)
-	select {
-	case fault := <-s.faults:
-		t.Errorf("the page threw: %s", fault)
-	default:
-	}
 }
 
 // openFile opens the run as a file from disk, whose policy allows no request.
@@ -299,12 +326,30 @@ func (s *stage) openFile(run string) {
 	}
 }
 
-// compareEvents compares what the page has counted with the events of the command.
+// compareEvents compares the events of the page with those of the command: their number, and the ids of those that it lists.
 func (s *stage) compareEvents(run string) {
 	s.t.Helper()
-	want := len(strings.Split(s.cli("events", run, "-o", "jsonl"), "\n"))
-	s.do("all events are there", press("8"), chromedp.Poll(`document.getElementById("events")?.dataset.count == `+quote(jsonNumber(want)), nil))
+	lines := strings.Split(s.cli("events", run, "-o", "jsonl"), "\n")
+	s.do("all events are there", press("8"), chromedp.Poll(`document.getElementById("events")?.dataset.count == `+quote(jsonNumber(len(lines))), nil))
+	var shown []string
+	s.do("their ids", chromedp.Evaluate(`[...document.querySelectorAll("#events li pre")].map(p => JSON.parse(p.textContent).id)`, &shown))
+	var ids []string
+	for _, line := range lines {
+		var e struct{ ID string }
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			s.t.Fatal(err)
+		}
+		ids = append(ids, e.ID)
+	}
+	slices.Sort(ids)
+	slices.Sort(shown)
+	if len(lines) <= eventsShown && !slices.Equal(ids, shown) {
+		s.t.Errorf("the page lists the events %q\nand the command %q", shown, ids)
+	}
 }
+
+// eventsShown is how many events the page lists.
+const eventsShown = 300
 
 func jsonNumber(n int) string {
 	raw, err := json.Marshal(n)

@@ -30,6 +30,7 @@ func (s *stage) newTab(name string) *stage {
 	if err := chromedp.Run(ctx); err != nil {
 		s.t.Fatal(err)
 	}
+	s.listen(ctx)
 	return &tab
 }
 
