@@ -139,6 +139,7 @@ var wrongModels = []wrongInput{
 	usage("run -m opnai/gpt-6-sol hi", `"opnai/gpt-6-sol"`, "did you mean openai/gpt-6-sol?"),
 	usage("run -m antropic/claude-sonnet-5-5 hi", "did you mean anthropic/claude-sonnet-5-5?"),
 	usage("run -m builtin/scot hi", "did you mean builtin/scout?"),
+	usage("run -m anthropic/claude hi", "no credentials for anthropic/claude: set ANTHROPIC_API_KEY", "troupe models list"),
 	usage("run -m anthropic/ hi", `"anthropic/"`, "PROVIDER/MODEL"),
 	usage("run -m nothing-like-it-at-all hi", "not a model name", "PROVIDER/MODEL"),
 	usage("run -m openai/gpt-6-sol hi", "no credentials for openai/gpt-6-sol", "OPENAI_API_KEY"),

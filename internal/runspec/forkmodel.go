@@ -25,7 +25,7 @@ func ForkModel(b *Builder, o supervisor.Opened, named client.RunRequest) (set *a
 	}
 	c, err := b.cfg.Routes.ChooseModel(context.Background(), named.Model)
 	if err != nil {
-		return nil, 0, badModel(err, "`-m PROVIDER/MODEL` names one", "%v", err)
+		return nil, 0, badModel(err, modelHint(err), "%v", err)
 	}
 	if c.Name() == o.Model.Name {
 		return nil, 0, nil

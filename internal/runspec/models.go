@@ -34,6 +34,14 @@ type modelSelection struct {
 	warnings    []string
 }
 
+// modelHint says what to do about a model that cannot be used. A request that named one reads more than to name one.
+func modelHint(err error) string {
+	if errors.Is(err, provider.ErrNoModel) {
+		return "`-m PROVIDER/MODEL` names one"
+	}
+	return "`troupe models list` shows the models and the keys that they need; builtin/scout needs none"
+}
+
 // chooseModels finds the models that the request names, and the limits of the run.
 func (b *Builder) chooseModels(ctx context.Context, req acceptedRequest) (m modelSelection, err error) {
 	m.choice, err = b.cfg.Routes.ChooseModel(ctx, req.Model)
@@ -41,7 +49,7 @@ func (b *Builder) chooseModels(ctx context.Context, req acceptedRequest) (m mode
 		m.choice, err = b.cfg.Routes.ChooseModel(ctx, own)
 	}
 	if err != nil {
-		return m, badModel(err, "`-m PROVIDER/MODEL` names one", "%v", err)
+		return m, badModel(err, modelHint(err), "%v", err)
 	}
 	m.model = withRoute(spec.Model{Temperature: req.Temperature, Effort: req.Effort}, m.choice, req.AllowUnpriced)
 	options, chain, err := b.findRoutes(req.options, m.model, req.AllowUnpriced)
