@@ -50,6 +50,12 @@ func TestAPageOfAHundredTurns(t *testing.T) {
 	if len(page) > 2_000_000 {
 		t.Errorf("%d bytes", len(page))
 	}
+	if !strings.Contains(page, "<title>go · long</title>") || !strings.Contains(page, "<noscript>This page needs JavaScript.") {
+		t.Errorf("no title, or no word without JavaScript: %.900s", page)
+	}
+	if out := openScreen(t, s.command("export", "long", "--html"), 80, 24); out.leave() != exitUsage || !strings.Contains(out.String(), "troupe export long --html > run.html") {
+		t.Errorf("a terminal gets\n%s", out)
+	}
 	if strings.Contains(page, token) || !strings.Contains(page, "the token is ") {
 		t.Error("the page has the token, or not the file that it was in")
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"strings"
 	"unicode/utf8"
 )
@@ -24,6 +25,7 @@ var ErrTooLarge = errors.New("the run is too large for a file")
 
 // RunFile is the data of a file of one run: documents of the HTTP API.
 type RunFile struct {
+	Title       string                     `json:"-"` // in the tabs and bookmarks of a browser
 	Info        any                        `json:"info"`
 	Events      []json.RawMessage          `json:"events"`
 	Budget      any                        `json:"budget"`
@@ -44,9 +46,9 @@ func File(r RunFile) ([]byte, error) {
 	policy := fmt.Sprintf("default-src 'none'; script-src 'sha256-%s'; style-src 'sha256-%s'; img-src data:; base-uri 'none'; form-action 'none'", hash(script), hash(style))
 	var b bytes.Buffer
 	b.WriteString("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"" + policy + "\">\n" +
-		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>A run of troupe</title>\n<style>")
+		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>" + html.EscapeString(r.Title) + "</title>\n<style>")
 	b.Write(style)
-	b.WriteString("</style>\n</head>\n<body><div id=\"app\"></div>\n<script type=\"application/json\" id=\"run-data\">")
+	b.WriteString("</style>\n</head>\n<body><div id=\"app\"></div>\n<noscript>This page needs JavaScript. troupe report and troupe transcript show the same.</noscript>\n<script type=\"application/json\" id=\"run-data\">")
 	b.Write(data)
 	b.WriteString("</script>\n<script>")
 	b.Write(script)

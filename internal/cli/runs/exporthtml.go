@@ -19,6 +19,9 @@ const pageAgentsMax = 200
 
 // exportPage writes a run as one page that opens from disk.
 func (cs *Commands) exportPage(run string) error {
+	if term.IsTTY(cs.Console.Out) {
+		return exit.UsageError(fmt.Sprintf("troupe export %s --html > run.html, and open it in a browser", session.QuoteForShell(run)), "a page is for a file, and the output is a terminal")
+	}
 	return cs.Sessions.VisitRun(session.ToInspect, run, func(ctx context.Context, s *session.Session, run string) error {
 		doc, err := readRunFile(ctx, s, run)
 		if err != nil {
@@ -35,6 +38,14 @@ func (cs *Commands) exportPage(run string) error {
 	})
 }
 
+// pageTitle names a run in the tabs and bookmarks of a browser: by its title, and its id.
+func pageTitle(info client.RunInfo) string {
+	if title := term.CleanLine(info.Title); title != "" {
+		return title + " · " + info.RunID
+	}
+	return info.RunID
+}
+
 // readRunFile reads what a page shows of a run.
 func readRunFile(ctx context.Context, s *session.Session, run string) (doc ui.RunFile, err error) {
 	info, err := s.Describe(ctx, run)
@@ -45,6 +56,7 @@ func readRunFile(ctx context.Context, s *session.Session, run string) (doc ui.Ru
 		return doc, err
 	}
 	info.Description = nil
+	doc.Title = pageTitle(info)
 	doc.Info, doc.Left, doc.Transcripts = info, []string{}, map[string]json.RawMessage{}
 	var t term.Timeline
 	err = s.Events(ctx, run, nil, false, func(e client.Event, raw []byte) error {
