@@ -204,7 +204,7 @@ func limitDoorsOfUsers(t *testing.T) []limitDoor {
 	}
 	var flags []string
 	run.Flags().VisitAll(func(f *pflag.Flag) {
-		if slices.Contains([]string{"int", "int32", "int64", "uint", "uint64", "float64", "duration"}, f.Value.Type()) {
+		if slices.Contains([]string{"int", "int32", "int64", "uint", "uint64", "float64", "duration", "tokens", "usd"}, f.Value.Type()) {
 			flags = append(flags, f.Name)
 		}
 	})
