@@ -99,7 +99,9 @@ type Request struct {
 	// Key is that of the call: the same when a person lets it run again, so that an agent may notice the same message.
 	Key string
 	// Answers is the ID of the Question that Task answers; "": Task is a new task.
-	Answers  string
+	Answers string
+	// Trace is the W3C traceparent of the call, which the agent gets as a header; it may be empty.
+	Trace    string
 	Progress func(string) // is called with the agent's progress; nil: not called
 }
 
@@ -171,6 +173,7 @@ func (c *Caller) begin(ctx context.Context, r Request) (*call, error) {
 			return nil, errNotAsked
 		}
 		k.target, k.answer, k.answer.state = was.target, was.answer, ""
+		k.target.trace = r.Trace
 		k.learnOnce.Do(func() { close(k.learned) })
 		return k, nil
 	}
@@ -182,6 +185,7 @@ func (c *Caller) begin(ctx context.Context, r Request) (*call, error) {
 	if k.target, err = c.findTarget(ctx, a); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotSent, err)
 	}
+	k.target.trace = r.Trace
 	return k, nil
 }
 

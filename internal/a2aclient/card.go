@@ -40,6 +40,7 @@ type target struct {
 	streaming bool
 
 	headerName, headerValue string // of the credential; empty: there is none
+	trace                   string // W3C traceparent of the call; may be empty
 }
 
 // bindingJSONRPC is the one binding that this package speaks, in the words of cards.

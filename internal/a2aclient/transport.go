@@ -79,6 +79,9 @@ func (c *Caller) post(
 	if !t.dialect.old {
 		req.Header.Set("A2A-Version", t.version)
 	}
+	if t.trace != "" {
+		req.Header.Set("traceparent", t.trace)
+	}
 	res, err = c.do(req, t)
 	return res, connected.Load(), err
 }

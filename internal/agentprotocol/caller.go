@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
@@ -61,6 +62,8 @@ type CallRequest struct {
 	Name, Task string
 	// Answers is the ID of the question that the task answers; "": it is a new task.
 	Answers string
+	// Trace is the W3C traceparent of the call, which the agent gets as a header; it may be empty.
+	Trace string
 	// Progress, if it is not nil, gets words about how far the agent is.
 	Progress func(words string)
 }
@@ -141,12 +144,21 @@ func (c *Caller) begin(ctx context.Context, r CallRequest) (*foreignStream, erro
 	}
 	err = sub.SetPendingLimits(pendingChunksMax, pendingBytesMax)
 	if err == nil {
-		err = c.conn.PublishRequest(agent.subject, inbox, prompt)
+		err = c.conn.PublishMsg(promptMessage(agent.subject, inbox, r.Trace, prompt))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", errNotSent, err), sub.Unsubscribe())
 	}
 	return &foreignStream{agent: agent, sub: sub}, nil
+}
+
+// promptMessage is the message of a prompt. It has a header only if it is part of a trace.
+func promptMessage(subject, reply, trace string, prompt []byte) *nats.Msg {
+	m := &nats.Msg{Subject: subject, Reply: reply, Data: prompt}
+	if trace != "" {
+		m.Header = nats.Header{client.TraceHeader: {trace}}
+	}
+	return m
 }
 
 // keepOpen keeps a stream whose agent waits for an answer. The oldest one goes if there are too many.

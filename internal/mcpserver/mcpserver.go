@@ -176,11 +176,11 @@ func (a runArguments) request() client.RunRequest {
 	return r
 }
 
-func (v verbs) run(ctx context.Context, _ *mcp.CallToolRequest, in runArguments) (*mcp.CallToolResult, any, error) {
+func (v verbs) run(ctx context.Context, call *mcp.CallToolRequest, in runArguments) (*mcp.CallToolResult, any, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer v.onLeave(cancel)()
-	asked, err := v.prepare(in.request())
+	asked, err := v.prepare(in.request(), call)
 	if err != nil {
 		return nil, nil, explain(err)
 	}
@@ -198,14 +198,23 @@ func (v verbs) run(ctx context.Context, _ *mcp.CallToolRequest, in runArguments)
 	return nil, info, explain(err)
 }
 
-// prepare completes a request with what the operator of the server has named.
-func (v verbs) prepare(r client.RunRequest) (client.RunRequest, error) {
-	r.Dir, r.Model = cmp.Or(r.Dir, v.Dir), cmp.Or(r.Model, v.Model)
+// prepare completes a request with what the operator of the server has named, and with the trace of the call.
+func (v verbs) prepare(r client.RunRequest, call *mcp.CallToolRequest) (client.RunRequest, error) {
+	r.Dir, r.Model, r.Trace = cmp.Or(r.Dir, v.Dir), cmp.Or(r.Model, v.Model), traceOf(call)
 	if v.Prepare == nil {
 		return r, nil
 	}
 	err := v.Prepare(&r)
 	return r, err
+}
+
+// traceOf returns the W3C traceparent of a call: that of its _meta, as the protocol has it, or that of the HTTP request.
+func traceOf(call *mcp.CallToolRequest) string {
+	trace, _ := call.Params.Meta[client.TraceHeader].(string)
+	if trace == "" && call.Extra != nil {
+		trace = call.Extra.Header.Get(client.TraceHeader)
+	}
+	return trace
 }
 
 type runName struct {
@@ -263,7 +272,7 @@ func (v verbs) agentTool(name string) mcp.ToolHandlerFor[taskArguments, any] {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer v.onLeave(cancel)()
-		asked, err := v.prepare(client.RunRequest{RunID: client.NewID(), Prompt: in.Task, Agent: name, Dir: in.Dir, Outside: true})
+		asked, err := v.prepare(client.RunRequest{RunID: client.NewID(), Prompt: in.Task, Agent: name, Dir: in.Dir, Outside: true}, call)
 		if err != nil {
 			return nil, nil, explain(err)
 		}

@@ -1,6 +1,9 @@
 package node
 
 import (
+	"context"
+	"errors"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -153,6 +156,64 @@ func compareLogs(t *testing.T, got, want []string) {
 	if len(got) != len(want) {
 		t.Errorf("%d events, want %d", len(got), len(want))
 	}
+}
+
+// A follower over NATS whose connection is closed 1,000 times at random, and that continues from the positions of the
+// events that it has, ends with exactly the events of the logs.
+//
+//behaviour:shows I2
+func TestFlappingFollowerEndsWithTheEventsOfTheLogs(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	model, gate, agents := heldFamily(t)
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+	c := connectClient(t, h)
+	id := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
+	random, seen := rand.New(rand.NewPCG(1, 4)), client.Positions{}
+	const dropsMin = 1000
+	var got []string
+	for drops := range dropsMin + 1 {
+		if drops == dropsMin/2 {
+			openGate(t, gate)
+		}
+		ids, err := followDropped(t, h, id, seen, random, drops < dropsMin)
+		got = append(got, ids...)
+		if drops == dropsMin && err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, _ := pagedEvents(t, c, id)
+	compareLogs(t, got, want)
+}
+
+// followDropped follows a run over a connection of its own, which is closed after a random time, or after some events.
+func followDropped(t *testing.T, h *Node, run string, seen client.Positions, random *rand.Rand, drop bool) (ids []string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(testContext(t))
+	defer cancel()
+	user, password := h.embedded.Credential(bus.RoleClient)
+	nc, err := nats.Connect(h.URL(), nats.UserInfo(user, password), nats.CustomInboxPrefix(bus.InboxPrefix(bus.RoleClient)), nats.NoReconnect())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	most := 1 << 30
+	if drop {
+		most = 1 + random.IntN(3)
+		timer := time.AfterFunc(time.Duration(random.IntN(1500))*time.Microsecond, func() { nc.Close(); cancel() })
+		defer timer.Stop()
+	}
+	errDropped := errors.New("dropped")
+	err = client.New(nc, h.names).Events(ctx, run, seen.Cursor(), true, func(e client.Event, _ []byte) error {
+		if e.Seq > 0 && seen.Advance(e) {
+			ids = append(ids, e.ID)
+		}
+		if len(ids) >= most {
+			return errDropped
+		}
+		return nil
+	})
+	return ids, err
 }
 
 // A cursor from the middle skips the events that were seen, and no others.

@@ -43,7 +43,7 @@ func agentCaller(h *Node, web *a2aclient.Caller) foreignCall {
 	}
 	return func(ctx context.Context, c toolset.AgentCall) (string, error) {
 		if a2aclient.IsName(c.Name) {
-			text, err := web.Call(ctx, a2aclient.Request{Name: c.Name, Task: c.Task, Key: c.Key, Answers: c.Answers, Progress: c.Progress})
+			text, err := web.Call(ctx, a2aclient.Request{Name: c.Name, Task: c.Task, Key: c.Key, Trace: c.Trace, Answers: c.Answers, Progress: c.Progress})
 			var asked *a2aclient.Question
 			if errors.As(err, &asked) {
 				err = &toolset.AgentQuestion{ID: asked.ID, Text: asked.Text}
@@ -54,7 +54,7 @@ func agentCaller(h *Node, web *a2aclient.Caller) foreignCall {
 		if err != nil {
 			return "", err
 		}
-		text, err := bus.Call(ctx, agentprotocol.CallRequest{Name: c.Name, Task: c.Task, Answers: c.Answers, Progress: c.Progress})
+		text, err := bus.Call(ctx, agentprotocol.CallRequest{Name: c.Name, Task: c.Task, Trace: c.Trace, Answers: c.Answers, Progress: c.Progress})
 		var asked *agentprotocol.Question
 		if errors.As(err, &asked) {
 			err = &toolset.AgentQuestion{ID: asked.ID, Text: asked.Text}

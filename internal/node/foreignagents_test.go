@@ -38,7 +38,7 @@ func startPeer(t *testing.T, nc *nats.Conn, name string, answer func(p *foreignP
 	if err == nil {
 		t.Cleanup(func() { _ = s.Stop() }) // the connection may be closed
 		err = s.AddEndpoint("prompt", micro.HandlerFunc(func(r micro.Request) {
-			m := &nats.Msg{Reply: r.Reply(), Data: r.Data()}
+			m := &nats.Msg{Reply: r.Reply(), Header: nats.Header(r.Headers()), Data: r.Data()}
 			p.prompts <- m
 			if answer != nil {
 				answer(p, m)

@@ -402,7 +402,7 @@ func (w webClient) readDropped(run, cursor string, random *rand.Rand, drop bool)
 	}).WithContext(ctx)
 	bytesMax, most := int64(1<<30), 1<<30
 	if drop {
-		timer := time.AfterFunc(time.Duration(random.IntN(10))*time.Millisecond, cancel)
+		timer := time.AfterFunc(time.Duration(random.IntN(3000))*time.Microsecond, cancel)
 		defer timer.Stop()
 		bytesMax, most = 1+random.Int64N(3000), 1+random.IntN(3)
 	}
@@ -415,7 +415,7 @@ func (w webClient) readDropped(run, cursor string, random *rand.Rand, drop bool)
 	return ids, next, reply.StatusCode == http.StatusNoContent
 }
 
-// An observer that is dropped hundreds of times, in the middle of events too, and comes back with the id of
+// An observer that is dropped 1,000 times, in the middle of events too, and comes back with the id of
 // the last one that it has, ends with exactly the events of the logs.
 //
 //behaviour:shows I2
@@ -427,7 +427,7 @@ func TestFlappingStreamEndsWithTheEventsOfTheLogs(t *testing.T) {
 	c := connectClient(t, h)
 	id := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
 	random := rand.New(rand.NewPCG(1, 2))
-	const dropsMin = 400
+	const dropsMin = 1000
 	var got []string
 	for drops, cursor := 0, ""; ; drops++ {
 		if drops == dropsMin/2 {

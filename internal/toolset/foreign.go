@@ -37,6 +37,8 @@ type AgentCall struct {
 	Key string
 	// Answers is the ID of the AgentQuestion that the task answers; "": it is a new task.
 	Answers string
+	// Trace is the W3C traceparent of the call, which the agent gets; it may be empty.
+	Trace string
 	// Progress gets the words of the agent about its work, unchecked. It may be called at any rate.
 	Progress func(words string)
 }
@@ -124,7 +126,7 @@ func (f foreignAgents) Call(ctx context.Context, c tool.Call) (tool.Result, erro
 	if !f.charged {
 		c.Metric(unknownCostMetric, 1)
 	}
-	text, err := f.call(ctx, AgentCall{Name: args.Agent, Task: f.mask.MaskText(args.Task + fits.request()), Key: c.Key, Answers: args.Question, Progress: f.passProgress(c.Progress)})
+	text, err := f.call(ctx, AgentCall{Name: args.Agent, Task: f.mask.MaskText(args.Task + fits.request()), Key: c.Key, Trace: c.Trace, Answers: args.Question, Progress: f.passProgress(c.Progress)})
 	var asked *AgentQuestion
 	switch {
 	case errors.As(err, &asked) && f.isMember:
