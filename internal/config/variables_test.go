@@ -25,15 +25,16 @@ var foreignVariables = []Variable{
 	{"NO_COLOR, CLICOLOR_FORCE, TERM", "colours of a terminal"},
 	{"XDG_STATE_HOME, XDG_CONFIG_HOME", "the state directory, and the directory of the user's settings"},
 	{"TRACEPARENT", "the trace that a run belongs to"},
-	{"OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "the receiver of spans, if no setting names one; the first gets `/v1/traces` appended ([telemetry.md](telemetry.md))"},
-	{"OTEL_EXPORTER_OTLP_PROTOCOL, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "`http/protobuf` only"},
-	{"OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_EXPORTER_OTLP_COMPRESSION", "headers (masked everywhere), milliseconds, `gzip` or `none`; also with `OTLP_TRACES_`"},
-	{"OTEL_EXPORTER_OTLP_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_KEY", "files for TLS with the receiver of spans"},
+	{"OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "the receiver of spans and metrics, if no setting names one; the first gets `/v1/traces` and `/v1/metrics` appended ([telemetry.md](telemetry.md))"},
+	{"OTEL_EXPORTER_OTLP_PROTOCOL, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL, OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "`http/protobuf` only"},
+	{"OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_EXPORTER_OTLP_COMPRESSION, OTEL_EXPORTER_OTLP_METRICS_HEADERS", "headers (masked everywhere), milliseconds, `gzip` or `none`; each also with `OTLP_TRACES_` or `OTLP_METRICS_`"},
+	{"OTEL_EXPORTER_OTLP_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_KEY", "files for TLS with the receiver"},
 	{"OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG", "which traces are sent"},
-	{"OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES", "what describes the node in spans"},
+	{"OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES", "what describes the node in spans and metrics"},
 	{"OTEL_BSP_SCHEDULE_DELAY, OTEL_BSP_MAX_QUEUE_SIZE, OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "milliseconds between requests, spans that wait, spans of a request"},
+	{"OTEL_METRIC_EXPORT_INTERVAL", "milliseconds between two requests with metrics"},
 	{"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true: spans have the texts of people, models and tools"},
-	{"OTEL_TRACES_EXPORTER, OTEL_SDK_DISABLED", "`none`, `true`: no span is sent"},
+	{"OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER, OTEL_SDK_DISABLED", "`none`, `none` or `prometheus`, `true`: no spans, no metrics, neither are sent"},
 }
 
 // The table has each variable of OpenTelemetry that the telemetry of a node reads.

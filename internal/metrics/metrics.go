@@ -3,6 +3,7 @@
 package metrics
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/troupe-run/troupe/agent/event"
 )
@@ -74,6 +76,15 @@ const scrapesAtOnce = 4
 
 // ServeHTTP writes the metrics in the text format of Prometheus.
 func (r *Recorder) ServeHTTP(w http.ResponseWriter, q *http.Request) { r.handler.ServeHTTP(w, q) }
+
+// Gather returns the metrics as they are now.
+func (r *Recorder) Gather() ([]*dto.MetricFamily, error) {
+	families, err := r.registry.Gather()
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	return families, nil
+}
 
 // errorLog passes the errors of the exposition on.
 type errorLog struct{ logger *slog.Logger }

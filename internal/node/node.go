@@ -66,9 +66,10 @@ type Node struct {
 	http        atomic.Pointer[httpapi.Server] // nil: the node serves no HTTP, or not yet
 	agentHost   *agentprotocol.Host            // nil: no agent is exported
 	runs        *control.Runs
-	indexWriter *indexWriter        // of rows of runs
-	watch       *runWatch           // what operators see of the runs
-	spans       *telemetry.Exporter // nil: they are not exported
+	indexWriter *indexWriter               // of rows of runs
+	watch       *runWatch                  // what operators see of the runs
+	spans       *telemetry.Exporter        // nil: they are not exported
+	metricsOut  *telemetry.MetricsExporter // nil: no receiver is known
 	toolset     *toolset.Builder
 	builder     *runspec.Builder
 	routes      *routes.Resolver
@@ -370,9 +371,7 @@ func (n *Node) Close() (err error) {
 		n.logOwner.Close()
 	}
 	n.background.Wait()
-	if n.spans != nil {
-		n.spans.Close()
-	}
+	closeTelemetry(n)
 	errs = append(errs, n.directories.Close())
 	if n.post != nil {
 		errs = append(errs, n.post.Close())

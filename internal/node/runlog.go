@@ -82,9 +82,9 @@ func (w *runWatch) forget(run string) {
 	delete(w.known, run)
 }
 
-// newMetrics makes the metrics of the node; nil: it serves no HTTP.
+// newMetrics makes the metrics of the node; nil: it neither serves HTTP nor sends them.
 func (n *Node) newMetrics() *metrics.Recorder {
-	if n.cfg.HTTP == nil {
+	if n.cfg.HTTP == nil && (n.cfg.NoActors || !telemetry.SendsMetrics(n.cfg.Telemetry, n.cfg.Env)) {
 		return nil
 	}
 	return metrics.New(metrics.Config{Node: n.cfg.Name, Version: control.Version(), Read: n.readGauges, Logger: n.cfg.Logger})

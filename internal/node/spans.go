@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
@@ -26,13 +27,43 @@ func startSpans(h *Node) error {
 		StateDir: state, Logs: h.post, ShardHeads: shardHeads(h.streams), Mask: h.mask, Logger: h.cfg.Logger})
 	if err != nil && h.cfg.Telemetry == (telemetry.Settings{}) {
 		h.cfg.Logger.Warn("spans are not exported: the environment names a receiver that troupe cannot use", "error", err)
-		return nil
+		return startMetrics(h)
 	}
 	if err != nil {
 		return fmt.Errorf("node: %w", err)
 	}
 	h.spans = x
+	return startMetrics(h)
+}
+
+// startMetrics begins to send the metrics, if a receiver is known. An error in what only the environment says is logged.
+func startMetrics(h *Node) error {
+	if h.watch.metrics == nil {
+		return nil
+	}
+	x, err := telemetry.StartMetrics(telemetry.MetricsConfig{Settings: h.cfg.Telemetry, Env: h.cfg.Env, Node: h.cfg.Name, Version: control.Version(),
+		Gather: h.watch.metrics.Gather, Began: h.began, Logger: h.cfg.Logger})
+	if err != nil && h.cfg.Telemetry == (telemetry.Settings{}) {
+		h.cfg.Logger.Warn("metrics are not sent: the environment names a receiver that troupe cannot use", "error", err)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("node: %w", err)
+	}
+	h.metricsOut = x
 	return nil
+}
+
+// closeTelemetry sends what waits, spans and metrics at the same time.
+func closeTelemetry(h *Node) {
+	var work sync.WaitGroup
+	if h.spans != nil {
+		work.Go(h.spans.Close)
+	}
+	if h.metricsOut != nil {
+		work.Go(h.metricsOut.Close)
+	}
+	work.Wait()
 }
 
 // shardHeads returns the function that lists the newest entries of the logs of a shard of the shared server. Without

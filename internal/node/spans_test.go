@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/troupe-run/troupe/agent/event"
@@ -33,10 +34,11 @@ import (
 // one that is cut off accepts nothing more.
 type spanReceiver struct {
 	*httptest.Server
-	mu     sync.Mutex
-	spans  map[string]*receivedSpan // by trace and span id
-	cut    map[string]bool
-	bodies []string
+	mu      sync.Mutex
+	spans   map[string]*receivedSpan // by trace and span id
+	cut     map[string]bool
+	bodies  []string
+	metrics []*metricspb.MetricsData
 }
 
 type receivedSpan struct {
@@ -53,6 +55,10 @@ func newSpanReceiver(t *testing.T) *spanReceiver {
 }
 
 func (r *spanReceiver) receive(t *testing.T, w http.ResponseWriter, q *http.Request) {
+	if strings.HasSuffix(q.URL.Path, "/v1/metrics") {
+		r.receiveMetrics(t, q)
+		return
+	}
 	node := strings.Trim(strings.TrimSuffix(q.URL.Path, "/v1/traces"), "/")
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,6 +98,21 @@ func (r *spanReceiver) receive(t *testing.T, w http.ResponseWriter, q *http.Requ
 			r.spans[id].Span, r.spans[id].nodes = s, append(r.spans[id].nodes, node)
 		}
 	}
+}
+
+// receiveMetrics keeps a request with metrics.
+func (r *spanReceiver) receiveMetrics(t *testing.T, q *http.Request) {
+	raw, err := io.ReadAll(q.Body)
+	data := &metricspb.MetricsData{}
+	if err == nil && q.Header.Get("Content-Encoding") == "" {
+		err = proto.Unmarshal(raw, data)
+	}
+	if err != nil || q.Header.Get("Content-Type") != "application/x-protobuf" {
+		t.Errorf("%s: %v", q.Header, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.metrics = append(r.metrics, data)
 }
 
 // ofRun waits until the run's own span has come and no parent is missing, and returns the spans of the run.

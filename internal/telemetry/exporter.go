@@ -72,7 +72,7 @@ func Start(cfg Config) (*Exporter, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	t, err := resolveTarget(cfg.Settings, cfg.Env)
+	t, err := resolveTarget(cfg.Settings, cfg.Env, ofTraces)
 	if err != nil || t.url == "" {
 		return nil, err
 	}

@@ -20,7 +20,11 @@ import (
 // answerBytesMax is the most that is read of the answer of a receiver.
 const answerBytesMax = 64 << 10
 
-var errRejected = errors.New("telemetry: the receiver rejected spans")
+var (
+	errRejected = errors.New("telemetry: the receiver rejects what it gets")
+	// errNotServed says that the receiver has no such path: it takes other signals.
+	errNotServed = errors.New("telemetry: the receiver does not take this signal")
+)
 
 // retryableError is a failure after which the same batch may be sent again.
 type retryableError struct {
@@ -44,7 +48,7 @@ func newHTTPClient(t target) *httpClient {
 	return &httpClient{t, &http.Client{Transport: transport, Timeout: t.timeout, CheckRedirect: noRedirect}}
 }
 
-// post sends one batch, and returns how many of its spans the receiver rejected.
+// post sends one batch, and returns how many of its spans or values the receiver rejected.
 func (c *httpClient) post(ctx context.Context, body []byte) (rejected int64, err error) {
 	encoding := ""
 	if c.target.gzip {
@@ -75,6 +79,8 @@ func (c *httpClient) post(ctx context.Context, body []byte) (rejected int64, err
 		return rejectedSpans(answer), nil // an answer that breaks off does not undo the status
 	case mayRetry(r.StatusCode):
 		return 0, &retryableError{fmt.Errorf("telemetry: the receiver answers %s", statusText(r.StatusCode)), retryAfter(r.Header)}
+	case r.StatusCode == http.StatusNotFound || r.StatusCode == http.StatusMethodNotAllowed || r.StatusCode == http.StatusNotImplemented:
+		return 0, fmt.Errorf("%w: it answers %s", errNotServed, statusText(r.StatusCode))
 	}
 	return 0, errors.Join(fmt.Errorf("%w: it answers %s", errRejected, statusText(r.StatusCode)), err)
 }

@@ -17,7 +17,7 @@ type sampler struct {
 
 // readSampler reads OTEL_TRACES_SAMPLER and its argument.
 func (env environment) readSampler(t *target) error {
-	name := strings.TrimSpace(env("OTEL_TRACES_SAMPLER"))
+	name := strings.TrimSpace(env.get("OTEL_TRACES_SAMPLER"))
 	if name == "" {
 		name = "parentbased_always_on"
 	}
@@ -28,7 +28,7 @@ func (env environment) readSampler(t *target) error {
 	case "always_off":
 		t.sampler.ratio = 0
 	case "traceidratio":
-		argument := strings.TrimSpace(env("OTEL_TRACES_SAMPLER_ARG"))
+		argument := strings.TrimSpace(env.get("OTEL_TRACES_SAMPLER_ARG"))
 		if argument == "" {
 			return nil
 		}

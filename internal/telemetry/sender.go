@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -33,6 +34,7 @@ type sender struct {
 	post   func(ctx context.Context, body []byte) (rejected int64, err error)
 
 	closing chan struct{} // closed when the last batches are to be sent
+	closed  sync.Once
 	done    chan struct{}
 	failing bool  // the operator knows that spans are dropped
 	sentAt  int64 // how many spans had been sent then
@@ -79,7 +81,7 @@ func (s *sender) wait(ctx context.Context, d time.Duration) bool {
 
 // finish has what waits sent, for closeMax at most.
 func (s *sender) finish() {
-	close(s.closing)
+	s.closed.Do(func() { close(s.closing) })
 	t := time.NewTimer(closeMax)
 	defer t.Stop()
 	select {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,7 +35,7 @@ const (
 
 // EndpointUsage and ContentUsage describe the flags of Settings.
 const (
-	EndpointUsage = "OTLP/HTTP receiver of spans, such as " + defaultEndpoint + " (default OTEL_EXPORTER_OTLP_ENDPOINT, or none; docs/telemetry.md)"
+	EndpointUsage = "OTLP/HTTP receiver of spans and metrics, such as " + defaultEndpoint + " (default OTEL_EXPORTER_OTLP_ENDPOINT, or none; docs/telemetry.md)"
 	ContentUsage  = "none or full: whether spans have the texts of people, models and tools (default none)"
 )
 
@@ -43,9 +44,9 @@ var ErrSettings = errors.New("telemetry: settings")
 
 // Defaults and limits of the environment.
 const (
-	tracesPath      = "/v1/traces"
 	defaultEndpoint = "http://localhost:4318"
 	flushDefault    = time.Second
+	metricsDefault  = time.Minute
 	timeoutDefault  = 10 * time.Second
 	queueDefault    = 8192 // spans
 	batchDefault    = 512
@@ -58,27 +59,44 @@ const (
 
 // target is where and how spans are sent; without a url they are not.
 type target struct {
-	url        string
-	headers    http.Header
-	tls        *tls.Config
-	gzip       bool
-	content    bool
-	timeout    time.Duration
-	flushEvery time.Duration
-	queueMax   int
-	batchMax   int
-	sampler    sampler
-	service    string
-	attributes []attribute
+	url          string
+	headers      http.Header
+	tls          *tls.Config
+	gzip         bool
+	content      bool
+	timeout      time.Duration
+	flushEvery   time.Duration // of spans
+	metricsEvery time.Duration
+	queueMax     int
+	batchMax     int
+	sampler      sampler
+	service      string
+	attributes   []attribute
 }
 
-// environment reads the variables of OpenTelemetry.
-type environment func(string) string
+// signal is a kind of data that OTLP carries.
+type signal struct {
+	name string // in variables
+	path string // at a receiver
+	// others are values of the variable OTEL_<name>_EXPORTER that name no receiver of OTLP, and are no error.
+	others []string
+}
 
-// ofTraces reads a variable OTEL_EXPORTER_OTLP_*, in the form for traces first.
-func (env environment) ofTraces(name string) (key, value string) {
-	for _, prefix := range []string{"OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"} {
-		if v := strings.TrimSpace(env(prefix + name)); v != "" {
+var (
+	ofTraces  = signal{name: "TRACES", path: "/v1/traces", others: []string{"none"}}
+	ofMetrics = signal{name: "METRICS", path: "/v1/metrics", others: []string{"none", "prometheus"}}
+)
+
+// environment reads the variables of OpenTelemetry for a signal.
+type environment struct {
+	get    func(string) string
+	signal signal
+}
+
+// ofSignal reads a variable OTEL_EXPORTER_OTLP_*, in the form for the signal first.
+func (env environment) ofSignal(name string) (key, value string) {
+	for _, prefix := range []string{"OTEL_EXPORTER_OTLP_" + env.signal.name + "_", "OTEL_EXPORTER_OTLP_"} {
+		if v := strings.TrimSpace(env.get(prefix + name)); v != "" {
 			return prefix + name, v
 		}
 	}
@@ -87,9 +105,9 @@ func (env environment) ofTraces(name string) (key, value string) {
 
 func isTrue(value string) bool { return strings.EqualFold(strings.TrimSpace(value), "true") }
 
-// resolveTarget finds out where spans go.
-func resolveTarget(s Settings, getenv func(string) string) (t target, err error) {
-	env := environment(getenv)
+// resolveTarget finds out where a signal goes.
+func resolveTarget(s Settings, getenv func(string) string, of signal) (t target, err error) {
+	env := environment{getenv, of}
 	if s.Content != "" && s.Content != ContentNone && s.Content != ContentFull {
 		return target{}, fmt.Errorf("%w: --telemetry-content (telemetry_content) is %s or %s, not %q", ErrSettings, ContentNone, ContentFull, s.Content)
 	}
@@ -97,12 +115,12 @@ func resolveTarget(s Settings, getenv func(string) string) (t target, err error)
 	if err != nil || address == "" {
 		return target{}, err
 	}
-	t = target{url: address, content: s.Content == ContentFull || s.Content == "" && isTrue(env("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"))}
-	key, protocol := env.ofTraces("PROTOCOL")
+	t = target{url: address, content: s.Content == ContentFull || s.Content == "" && isTrue(env.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"))}
+	key, protocol := env.ofSignal("PROTOCOL")
 	if protocol != "" && protocol != "http/protobuf" {
-		return target{}, fmt.Errorf("%w: %s is %q: troupe sends http/protobuf only; set OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf, and the port for it (4318)", ErrSettings, key, protocol)
+		return target{}, fmt.Errorf("%w: %s is %q: troupe sends http/protobuf only; set OTEL_EXPORTER_OTLP_%s_PROTOCOL=http/protobuf, and the port for it (4318)", ErrSettings, key, protocol, of.name)
 	}
-	key, compression := env.ofTraces("COMPRESSION")
+	key, compression := env.ofSignal("COMPRESSION")
 	if t.gzip = compression == "gzip"; !t.gzip && compression != "" && compression != "none" {
 		return target{}, fmt.Errorf("%w: %s is gzip or none, not %q", ErrSettings, key, compression)
 	}
@@ -116,13 +134,16 @@ func resolveTarget(s Settings, getenv func(string) string) (t target, err error)
 
 // address returns the URL of the receiver; "" for none.
 func (env environment) address(s Settings) (string, error) {
-	exporter := strings.TrimSpace(env("OTEL_TRACES_EXPORTER"))
-	if isTrue(env("OTEL_SDK_DISABLED")) || s.Endpoint == "" && exporter == "none" {
+	variable := "OTEL_" + env.signal.name + "_EXPORTER"
+	exporter := strings.TrimSpace(env.get(variable))
+	// The setting is about spans first: it does not turn metrics on that the environment turns off.
+	off := slices.Contains(env.signal.others, exporter) && (s.Endpoint == "" || env.signal.name == ofMetrics.name)
+	if off || isTrue(env.get("OTEL_SDK_DISABLED")) {
 		return "", nil
 	}
 	key, given := "--otlp-endpoint (otlp_endpoint)", s.Endpoint
 	if given == "" {
-		key, given = env.ofTraces("ENDPOINT")
+		key, given = env.ofSignal("ENDPOINT")
 	}
 	if given == "" && exporter == "otlp" {
 		given = defaultEndpoint
@@ -131,14 +152,14 @@ func (env environment) address(s Settings) (string, error) {
 		return "", nil
 	}
 	if s.Endpoint == "" && exporter != "" && exporter != "otlp" {
-		return "", fmt.Errorf("%w: OTEL_TRACES_EXPORTER is otlp or none, not %q", ErrSettings, exporter)
+		return "", fmt.Errorf("%w: %s is otlp or %s, not %q", ErrSettings, variable, strings.Join(env.signal.others, " or "), exporter)
 	}
 	u, err := url.Parse(given)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return "", fmt.Errorf("%w: %s is the URL of an OTLP/HTTP receiver, such as %s, without a query, not %q", ErrSettings, key, defaultEndpoint, WithoutCredentials(given))
 	}
-	if whole := strings.HasSuffix(u.Path, tracesPath) || key == "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"; !whole {
-		u.Path = strings.TrimSuffix(u.Path, "/") + tracesPath
+	if key != "OTEL_EXPORTER_OTLP_"+env.signal.name+"_ENDPOINT" {
+		u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, ofTraces.path), "/") + env.signal.path
 	}
 	return u.String(), nil
 }
@@ -164,7 +185,7 @@ func (t target) shownURL() string { return WithoutCredentials(t.url) }
 
 // readHeaders reads NAME=VALUE,…; values are URL-encoded. The errors do not show them: they are credentials.
 func (env environment) readHeaders(t *target) error {
-	key, list := env.ofTraces("HEADERS")
+	key, list := env.ofSignal("HEADERS")
 	t.headers = http.Header{}
 	for pair := range strings.SplitSeq(list, ",") {
 		if strings.TrimSpace(pair) == "" {
@@ -187,9 +208,16 @@ func isForbiddenInName(r rune) bool {
 
 // SecretsOf returns the credentials of the receiver that the environment holds, for masks.
 func SecretsOf(getenv func(string) string) (list []string) {
+	for _, of := range []signal{ofTraces, ofMetrics} {
+		list = append(list, environment{getenv, of}.secrets()...)
+	}
+	return list
+}
+
+// secrets returns the credentials for the receiver of the signal.
+func (env environment) secrets() (list []string) {
 	var t target
-	env := environment(getenv)
-	_, raw := env.ofTraces("HEADERS")
+	_, raw := env.ofSignal("HEADERS")
 	for pair := range strings.SplitSeq(raw, ",") { // as the variable holds them: URL-encoded
 		_, value, _ := strings.Cut(pair, "=")
 		list = append(list, value)
@@ -207,7 +235,7 @@ func SecretsOf(getenv func(string) string) (list []string) {
 }
 
 func (env environment) readTLS(t *target) error {
-	key, file := env.ofTraces("CERTIFICATE")
+	key, file := env.ofSignal("CERTIFICATE")
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file != "" {
 		raw, err := safefile.Read(file, certBytesMax)
@@ -218,8 +246,8 @@ func (env environment) readTLS(t *target) error {
 			return fmt.Errorf("%w: %s: %s holds no certificate", ErrSettings, key, file)
 		}
 	}
-	key, cert := env.ofTraces("CLIENT_CERTIFICATE")
-	_, private := env.ofTraces("CLIENT_KEY")
+	key, cert := env.ofSignal("CLIENT_CERTIFICATE")
+	_, private := env.ofSignal("CLIENT_KEY")
 	if cert != "" || private != "" {
 		pair, err := tls.LoadX509KeyPair(cert, private)
 		if err != nil {
@@ -243,12 +271,13 @@ func (env environment) readSizes(t *target) (err error) {
 		return n
 	}
 	read := func(key string, fallback, most int) int {
-		return whole(key, strings.TrimSpace(env(key)), fallback, most)
+		return whole(key, strings.TrimSpace(env.get(key)), fallback, most)
 	}
 	const ms = int(durationMost / time.Millisecond)
-	key, timeout := env.ofTraces("TIMEOUT")
+	key, timeout := env.ofSignal("TIMEOUT")
 	t.timeout = time.Duration(whole(key, timeout, int(timeoutDefault/time.Millisecond), ms)) * time.Millisecond
 	t.flushEvery = time.Duration(read("OTEL_BSP_SCHEDULE_DELAY", int(flushDefault/time.Millisecond), ms)) * time.Millisecond
+	t.metricsEvery = time.Duration(read("OTEL_METRIC_EXPORT_INTERVAL", int(metricsDefault/time.Millisecond), ms)) * time.Millisecond
 	t.queueMax = read("OTEL_BSP_MAX_QUEUE_SIZE", queueDefault, queueMost)
 	t.batchMax = read("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", batchDefault, batchMost)
 	return err
@@ -257,7 +286,7 @@ func (env environment) readSizes(t *target) (err error) {
 // readResource reads what describes the node.
 func (env environment) readResource(t *target) error {
 	t.service = serviceDefault
-	for pair := range strings.SplitSeq(env("OTEL_RESOURCE_ATTRIBUTES"), ",") {
+	for pair := range strings.SplitSeq(env.get("OTEL_RESOURCE_ATTRIBUTES"), ",") {
 		if strings.TrimSpace(pair) == "" {
 			continue
 		}
@@ -272,7 +301,7 @@ func (env environment) readResource(t *target) error {
 			t.attributes = append(t.attributes, attribute{name, value})
 		}
 	}
-	if name := strings.TrimSpace(env("OTEL_SERVICE_NAME")); name != "" {
+	if name := strings.TrimSpace(env.get("OTEL_SERVICE_NAME")); name != "" {
 		t.service = name
 	}
 	return nil

@@ -47,9 +47,9 @@ func TestSampler(t *testing.T) {
 	}{{"", "", "", true}, {"", "", parent + "0", false}, {"always_on", "", parent + "0", true}, {"always_off", "", parent + "1", false},
 		{"parentbased_always_off", "", parent + "1", true}, {"traceidratio", "0", "", false}, {"parentbased_traceidratio", "1", "", true}} {
 		var got target
-		env := environment(func(key string) string {
+		env := environment{get: func(key string) string {
 			return map[string]string{"OTEL_TRACES_SAMPLER": c.name, "OTEL_TRACES_SAMPLER_ARG": c.arg}[key]
-		})
+		}}
 		if err := env.readSampler(&got); err != nil || got.sampler.isSampled(traceOf("r", c.trace)) != c.want {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -101,7 +101,7 @@ func TestWhereSpansGo(t *testing.T) {
 		{Settings{Endpoint: "http://a"}, map[string]string{"OTEL_TRACES_SAMPLER": "some"}, "!"},
 		{Settings{Endpoint: "http://a"}, map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "x"}, "!"},
 	} {
-		got, err := resolveTarget(c.settings, func(key string) string { return c.variables[key] })
+		got, err := resolveTarget(c.settings, func(key string) string { return c.variables[key] }, ofTraces)
 		if c.want == "!" {
 			if !errors.Is(err, ErrSettings) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("%+v: %q %v", c, got.url, err)
