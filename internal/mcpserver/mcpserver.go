@@ -48,6 +48,8 @@ type Config struct {
 	Model string
 	// Prepare completes a request before it is sent; its error refuses the call. Default: requests stay as they are.
 	Prepare func(*client.RunRequest) error
+	// Observe gets the method of each request that was answered, the tool that it called, and how that went. Default: nothing does.
+	Observe func(method, tool string, took time.Duration, failed bool)
 	// Answers offers the tool answer. A model calls the tools of an MCP client: with it, a model approves calls.
 	Answers bool
 }
@@ -78,6 +80,9 @@ func ListAgents(own ...Agent) ([]Agent, error) {
 // with the agents of this moment. calls counts the agents' tools that are called.
 func newServer(request context.Context, cfg Config, calls *sync.WaitGroup, isNodeGone func() bool) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "troupe", Title: "troupe", Version: cfg.Version}, nil)
+	if cfg.Observe != nil {
+		s.AddReceivingMiddleware(cfg.observed)
+	}
 	v := verbs{cfg, calls, isNodeGone, func(do func()) func() bool { return context.AfterFunc(request, do) }}
 	mcp.AddTool(s, &mcp.Tool{Name: "list_runs", Description: "List the runs, newest first.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, v.listRuns)
 	mcp.AddTool(s, &mcp.Tool{Name: "run", Description: "Start a run of an agent. Returns its id, and its result if wait_seconds is given and it ends in that time."}, v.run)
@@ -90,6 +95,20 @@ func newServer(request context.Context, cfg Config, calls *sync.WaitGroup, isNod
 		mcp.AddTool(s, &mcp.Tool{Name: agentToolPrefix + a.Name, Description: "Give a task to the agent " + a.Name + ", and wait for its answer. " + a.Description}, v.agentTool(a.Name))
 	}
 	return s
+}
+
+// observed is the middleware that reports each request to Observe.
+func (c Config) observed(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+		began, name := time.Now(), ""
+		if call, ok := r.(*mcp.CallToolRequest); ok {
+			name = call.Params.Name
+		}
+		result, err := next(ctx, method, r)
+		called, ok := result.(*mcp.CallToolResult)
+		c.Observe(method, name, time.Since(began), err != nil || ok && called.IsError)
+		return result, err
+	}
 }
 
 // NewHandler serves the protocol over HTTP, each request for itself, so any node may answer it.

@@ -9,6 +9,10 @@ var conventionMetrics = map[string]struct{ name, unit string }{
 	agentToolCalls:    {"gen_ai.invoke_agent.tool_calls", "{tool_call}"},
 	toolDuration:      {"gen_ai.execute_tool.duration", "s"},
 	runDuration:       {"gen_ai.workflow.duration", "s"},
+	firstChunk:        {"gen_ai.client.operation.time_to_first_chunk", "s"},
+	outputChunk:       {"gen_ai.client.operation.time_per_output_chunk", "s"},
+	mcpClientDuration: {"mcp.client.operation.duration", "s"},
+	mcpServerDuration: {"mcp.server.operation.duration", "s"},
 }
 
 // conventionLabels are the attributes of the semantic conventions, by the labels for Prometheus.
@@ -21,6 +25,7 @@ var conventionLabels = map[string]string{
 	labelTool:      "gen_ai.tool.name",
 	labelWorkflow:  "gen_ai.workflow.name",
 	labelErrorType: "error.type",
+	labelMCPMethod: "mcp.method.name",
 }
 
 // ConventionMetric returns the name and the unit of a metric in the semantic conventions. A metric that they lack keeps

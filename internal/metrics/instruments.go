@@ -7,7 +7,10 @@ type instruments struct {
 	tokenUsage, operationDuration              *prometheus.HistogramVec
 	agentDuration, agentCalls, agentToolCalls  *prometheus.HistogramVec
 	toolDuration, runDuration                  *prometheus.HistogramVec
-	delegationDepth                            prometheus.Histogram
+	firstChunk, outputChunk                    *prometheus.HistogramVec
+	mcpClientDuration, mcpServerDuration       *prometheus.HistogramVec
+	delegationDepth, delegationWait            prometheus.Histogram
+	actorRestarts                              *prometheus.CounterVec
 	runsStarted, runsTakenOver                 prometheus.Counter
 	runsFinished, turns, delegations           *prometheus.CounterVec
 	runsRemoved                                *prometheus.CounterVec
@@ -29,11 +32,17 @@ func newInstruments() instruments {
 			"Duration of one tool call.", secondsBuckets, labelOperation, labelTool, labelErrorType),
 		runDuration: newHistogram(runDuration,
 			"Duration of a run.", agentBuckets, labelOperation, labelWorkflow, labelErrorType),
-		delegationDepth: prometheus.NewHistogram(prometheus.HistogramOpts{Name: delegationDepth, Help: "Depth of an agent in its tree; a root has 0.", Buckets: depthBuckets}),
-		runsStarted:     prometheus.NewCounter(prometheus.CounterOpts{Name: runsStarted, Help: "Runs that began."}),
-		runsTakenOver:   prometheus.NewCounter(prometheus.CounterOpts{Name: runsTakenOver, Help: "Runs that this node continued after another process had worked on them."}),
-		runsFinished:    newCounter(runsFinished, "Runs that ended.", ownStopReason),
-		runsRemoved:     newCounter(runsRemoved, "Runs that this node removed by retention.", ownReason),
+		firstChunk:        newHistogram(firstChunk, "Time from the start of a model call to the first piece of its text, of calls that streamed.", secondsBuckets, labelOperation, labelProvider, labelModel),
+		outputChunk:       newHistogram(outputChunk, "Time from one piece of a streamed text to the next.", secondsBuckets, labelOperation, labelProvider, labelModel),
+		mcpClientDuration: newHistogram(mcpClientDuration, "Duration of a call at an MCP server.", mcpBuckets, labelMCPMethod, labelTool, labelErrorType),
+		mcpServerDuration: newHistogram(mcpServerDuration, "Duration of a request to the MCP server of this node.", mcpBuckets, labelMCPMethod, labelTool, labelErrorType),
+		delegationWait:    prometheus.NewHistogram(prometheus.HistogramOpts{Name: delegationWait, Help: "Time from a delegation to the start of its child, of children that start on the node of their parent.", Buckets: secondsBuckets}),
+		actorRestarts:     newCounter(actorRestarts, "Agents whose actor began again after a crash, a kill or a lost lease, by what they were doing.", ownPhase),
+		delegationDepth:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: delegationDepth, Help: "Depth of an agent in its tree; a root has 0.", Buckets: depthBuckets}),
+		runsStarted:       prometheus.NewCounter(prometheus.CounterOpts{Name: runsStarted, Help: "Runs that began."}),
+		runsTakenOver:     prometheus.NewCounter(prometheus.CounterOpts{Name: runsTakenOver, Help: "Runs that this node continued after another process had worked on them."}),
+		runsFinished:      newCounter(runsFinished, "Runs that ended.", ownStopReason),
+		runsRemoved:       newCounter(runsRemoved, "Runs that this node removed by retention.", ownReason),
 		turns: newCounter(turnsTotal,
 			"Turns that ended, by why the loop went on; the last turn of an agent has none.", ownAgent, ownTransition),
 		delegations:  newCounter(delegations, "Answers of children.", ownOutcome),
@@ -64,5 +73,5 @@ func newCounter(name, help string, labels ...string) *prometheus.CounterVec {
 func (i instruments) all() []prometheus.Collector {
 	return []prometheus.Collector{i.tokenUsage, i.operationDuration, i.agentDuration, i.agentCalls, i.agentToolCalls, i.toolDuration, i.runDuration, i.delegationDepth,
 		i.runsStarted, i.runsTakenOver, i.runsFinished, i.runsRemoved, i.turns, i.delegations, i.budgetUsed, i.questions, i.budgetDenied, i.cost, i.toolCalls, i.toolRetries,
-		i.loops, i.compactions, i.providerRequests, i.retryAfter}
+		i.firstChunk, i.outputChunk, i.mcpClientDuration, i.mcpServerDuration, i.delegationWait, i.actorRestarts, i.loops, i.compactions, i.providerRequests, i.retryAfter}
 }

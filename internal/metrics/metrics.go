@@ -45,6 +45,7 @@ type Recorder struct {
 	mu     sync.Mutex
 	agents map[string]liveAgent // by address
 	runs   map[string]liveRun   // by id
+	asked  map[string]time.Time // delegations whose child has not started, by the child's address
 }
 
 // liveRun is a run whose supervisor is on this node. Without a model, it began on another.
@@ -58,12 +59,15 @@ type liveAgent struct {
 	name  string
 	began time.Time
 	calls int
+	// Of the model call under way: when its first and its newest piece of text came.
+	firstChunk, chunk time.Time
+	model             string
 }
 
 // New returns a Recorder that has seen nothing.
 func New(cfg Config) *Recorder {
 	r := &Recorder{registry: prometheus.NewRegistry(), instruments: newInstruments(), labels: labelLimit{seen: map[string]map[string]struct{}{}},
-		agents: map[string]liveAgent{}, runs: map[string]liveRun{}}
+		agents: map[string]liveAgent{}, runs: map[string]liveRun{}, asked: map[string]time.Time{}}
 	r.registry.MustRegister(r.all()...)
 	r.registry.MustRegister(&stateCollector{read: cfg.Read, budgets: r.sumBudgets,
 		build: prometheus.NewDesc(buildInfo, "Build of the node; always 1.", nil, prometheus.Labels{ownVersion: cfg.Version, ownNode: cfg.Node})})

@@ -13,6 +13,12 @@ const (
 	agentToolCalls     = "gen_ai_invoke_agent_tool_calls"
 	toolDuration       = "gen_ai_execute_tool_duration_seconds"
 	runDuration        = "gen_ai_workflow_duration_seconds"
+	firstChunk         = "gen_ai_client_operation_time_to_first_chunk_seconds"
+	outputChunk        = "gen_ai_client_operation_time_per_output_chunk_seconds"
+	mcpClientDuration  = "mcp_client_operation_duration_seconds"
+	mcpServerDuration  = "mcp_server_operation_duration_seconds"
+	delegationWait     = "troupe_delegation_queue_wait_seconds"
+	actorRestarts      = "troupe_actor_restarts_total"
 	runsStarted        = "troupe_runs_started_total"
 	runsFinished       = "troupe_runs_finished_total"
 	runsTakenOver      = "troupe_runs_taken_over_total"
@@ -55,6 +61,7 @@ const (
 	labelTool       = "gen_ai_tool_name"
 	labelWorkflow   = "gen_ai_workflow_name"
 	labelErrorType  = "error_type"
+	labelMCPMethod  = "mcp_method_name"
 	ownAgent        = "agent"
 	ownTool         = "tool"
 	ownModel        = "model"
@@ -66,6 +73,7 @@ const (
 	ownTier         = "tier"
 	ownStage        = "stage"
 	ownCode         = "code"
+	ownPhase        = "phase"
 	ownVersion      = "version"
 	ownNode         = "node"
 	operationChat   = "chat"
@@ -90,6 +98,7 @@ var (
 	tokenBuckets   = prometheus.ExponentialBuckets(1, 4, 14)
 	secondsBuckets = prometheus.ExponentialBuckets(0.01, 2, 14)
 	agentBuckets   = prometheus.ExponentialBuckets(0.1, 2, 13)
+	mcpBuckets     = []float64{.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 120, 300}
 	countBuckets   = []float64{0, 1, 2, 4, 8, 16, 32, 64, 128}
 	depthBuckets   = []float64{0, 1, 2, 3, 4, 6, 8}
 )

@@ -1,16 +1,19 @@
 package metrics
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
 )
 
-var metricName = regexp.MustCompile(`\b(?:troupe|gen_ai)_[a-z_]+\b`)
+var metricName = regexp.MustCompile(`\b(?:troupe|gen_ai|mcp)_[a-z_]+\b`)
 
 func readFile(t *testing.T, path ...string) string {
 	t.Helper()
@@ -25,6 +28,9 @@ func readFile(t *testing.T, path ...string) string {
 func TestPageRulesAndDashboardUseTheMetricsThatExist(t *testing.T) {
 	page, known := readFile(t, "..", "..", "docs", "metrics.md"), map[string]bool{}
 	for _, name := range metricName.FindAllString(readFile(t, "names.go"), -1) {
+		if name == labelMCPMethod {
+			continue
+		}
 		known[name] = true
 		if !strings.Contains(page, "`"+name+"`") {
 			t.Errorf("docs/metrics.md lacks %s", name)
@@ -67,6 +73,39 @@ func TestAttackLabelsAreBounded(t *testing.T) {
 					t.Errorf("a value of %d bytes", len(l.GetValue()))
 				}
 			}
+		}
+	}
+}
+
+// What two events tell together: how long a delegation waited, how a text streamed, and which actors began again.
+func TestTimesBetweenEvents(t *testing.T) {
+	r := New(Config{Read: func() Gauges { return Gauges{} }})
+	see := func(agent string, kind event.Kind, at string, data any) {
+		r.Observe(event.Published{Run: "r", Agent: agent, TS: at, Kind: kind, Data: data})
+	}
+	see("root", event.KindAgentStarted, "2026-01-01T00:00:00Z", event.AgentStarted{Name: "boss"})
+	see("root", event.KindDelegationRequested, "2026-01-01T00:00:01Z", event.ToolCall{Child: "root-1-0"})
+	see("root-1-0", event.KindAgentStarted, "2026-01-01T00:00:04Z", event.AgentStarted{Name: "hand"})
+	see("root", event.KindModelStarted, "2026-01-01T00:00:05Z", event.ModelStarted{Model: "openai/m"})
+	for range 3 {
+		see("root", event.KindMessageDelta, "2026-01-01T00:00:06Z", event.Delta{Text: "x"})
+	}
+	see("root", event.KindModelFinished, "2026-01-01T00:00:07Z", event.ModelFinished{Model: "openai/m", TookMS: 3_600_000})
+	see("root", event.KindAgentResumed, "2026-01-01T00:00:08Z", event.AgentResumed{Phase: "calling"})
+	see("root", event.KindAgentRestarted, "2026-01-01T00:00:08Z", event.AgentResumed{Phase: "calling"})
+	see("root", event.KindToolFinished, "2026-01-01T00:00:09Z", event.ToolCall{Tool: "mcp__files__read_resource", TookMS: 250})
+	r.ObserveMCPRequest("tools/call", "run", time.Second, true)
+	written := httptest.NewRecorder()
+	r.ServeHTTP(written, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for _, line := range []string{
+		"troupe_delegation_queue_wait_seconds_sum 3\n", `troupe_actor_restarts_total{phase="calling"} 1`,
+		`gen_ai_client_operation_time_to_first_chunk_seconds_sum{gen_ai_operation_name="chat",gen_ai_provider_name="openai",gen_ai_request_model="m"} 3`,
+		`gen_ai_client_operation_time_per_output_chunk_seconds_count{gen_ai_operation_name="chat",gen_ai_provider_name="openai",gen_ai_request_model="m"} 2`,
+		`mcp_client_operation_duration_seconds_sum{error_type="",gen_ai_tool_name="mcp__files__read_resource",mcp_method_name="resources/read"} 0.25`,
+		`mcp_server_operation_duration_seconds_sum{error_type="tool_error",gen_ai_tool_name="run",mcp_method_name="tools/call"} 1`,
+	} {
+		if !strings.Contains(written.Body.String(), line) {
+			t.Errorf("the metrics lack %s", line)
 		}
 	}
 }

@@ -21,6 +21,15 @@ func (r *Recorder) Observe(e event.Published) {
 		r.delegationDepth.Observe(float64(d.Depth))
 	case event.AgentStarted:
 		r.trackAgent(agentKey(e), liveAgent{name: d.Name, began: eventTime(e)})
+		r.endWait(agentKey(e), eventTime(e))
+	case event.AgentResumed:
+		if e.Kind == event.KindAgentRestarted {
+			r.actorRestarts.WithLabelValues(d.Phase).Inc()
+		}
+	case event.ModelStarted:
+		r.beginCall(agentKey(e), d.Model)
+	case event.Delta:
+		r.observeChunk(agentKey(e), time.Now())
 	case event.AgentFinished:
 		r.observeAgent(e, d)
 	case event.TurnFinished:
@@ -54,12 +63,23 @@ func (r *Recorder) observeTool(e event.Published) {
 	switch d := e.Data.(type) {
 	case event.ToolCall:
 		switch e.Kind {
+		case event.KindDelegationRequested:
+			if d.Child != "" {
+				r.beginWait(e.Run+"."+string(d.Child), eventTime(e))
+			}
 		case event.KindDelegationFinished:
 			r.delegations.WithLabelValues(outcomeOf(d.Error)).Inc()
 		case event.KindToolFinished:
 			tool := r.labels.value(ownTool, d.Tool)
 			r.toolCalls.WithLabelValues(tool, outcomeOf(d.Error)).Inc()
 			r.toolDuration.WithLabelValues(operationTool, tool, errorIf(d.Error)).Observe(seconds(d.TookMS))
+			if rest, ok := strings.CutPrefix(d.Tool, mcpPrefix); ok {
+				method := methodCall
+				if strings.HasSuffix(rest, mcpReadResource) {
+					method = methodRead
+				}
+				r.mcpClientDuration.WithLabelValues(method, tool, errorIf(d.Error)).Observe(seconds(d.TookMS))
+			}
 		}
 	case event.ToolDecided:
 		if e.Kind == event.KindToolDenied {
@@ -86,10 +106,16 @@ func (r *Recorder) observeModel(e event.Published, d event.ModelFinished) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if a, ok := r.agents[agentKey(e)]; ok {
-		a.calls++
-		r.agents[agentKey(e)] = a
+	a, ok := r.agents[agentKey(e)]
+	if !ok {
+		return
 	}
+	if !a.firstChunk.IsZero() {
+		// The call began before its first piece: the rest of its time has passed since then.
+		r.firstChunk.WithLabelValues(operationChat, convention, model).Observe(max(0, seconds(d.TookMS)-time.Since(a.firstChunk).Seconds()))
+	}
+	a.calls, a.firstChunk, a.chunk = a.calls+1, time.Time{}, time.Time{}
+	r.agents[agentKey(e)] = a
 }
 
 func (r *Recorder) observeAgent(e event.Published, d event.AgentFinished) {

@@ -1,0 +1,44 @@
+package node
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+)
+
+// The metrics of a node have what its events tell together, and the requests to its MCP server.
+//
+//behaviour:shows I3
+func TestMetricsOfWaitsStreamsAndMCP(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	h, w := startWeb(t)
+	c := connectClient(t, h)
+	waitFinished(t, c, beginRun(t, c, client.RunRequest{Model: writeScript(t, family)}), spec.Completed)
+	s, err := connectMCP(t, w, w.token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.CallTool(testContext(t), &mcp.CallToolParams{Name: "list_runs", Arguments: map[string]any{}}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.CallTool(testContext(t), &mcp.CallToolParams{Name: "get", Arguments: map[string]any{"run_id": "nothing"}}); err != nil || !r.IsError {
+		t.Fatal(err)
+	}
+	_, _, raw := w.send(w.request("GET", "/metrics", ""))
+	for _, line := range []string{
+		"troupe_delegation_queue_wait_seconds_count 3\n",
+		`gen_ai_client_operation_time_to_first_chunk_seconds_count{gen_ai_operation_name="chat",gen_ai_provider_name="troupe.script",gen_ai_request_model="script"}`,
+		`mcp_server_operation_duration_seconds_count{error_type="",gen_ai_tool_name="list_runs",mcp_method_name="tools/call"} 1`,
+		`mcp_server_operation_duration_seconds_count{error_type="tool_error",gen_ai_tool_name="get",mcp_method_name="tools/call"} 1`,
+	} {
+		if !strings.Contains(string(raw), line) {
+			t.Errorf("the metrics lack %s:\n%s", line, raw)
+		}
+	}
+}
