@@ -10,6 +10,7 @@ type instruments struct {
 	firstChunk, outputChunk                    *prometheus.HistogramVec
 	mcpClientDuration, mcpServerDuration       *prometheus.HistogramVec
 	delegationDepth, delegationWait            prometheus.Histogram
+	logAppends                                 *prometheus.HistogramVec
 	actorRestarts                              *prometheus.CounterVec
 	runsStarted, runsTakenOver                 prometheus.Counter
 	runsFinished, turns, delegations           *prometheus.CounterVec
@@ -37,6 +38,7 @@ func newInstruments() instruments {
 		mcpClientDuration: newHistogram(mcpClientDuration, "Duration of a call at an MCP server.", mcpBuckets, labelMCPMethod, labelTool, labelErrorType),
 		mcpServerDuration: newHistogram(mcpServerDuration, "Duration of a request to the MCP server of this node.", mcpBuckets, labelMCPMethod, labelTool, labelErrorType),
 		delegationWait:    prometheus.NewHistogram(prometheus.HistogramOpts{Name: delegationWait, Help: "Time from a delegation to the start of its child, of children that start on the node of their parent.", Buckets: secondsBuckets}),
+		logAppends:        newHistogram(logAppend, "Time from the append of an entry until it is stored, of all replicas that must have it.", appendBuckets, ownOutcome),
 		actorRestarts:     newCounter(actorRestarts, "Agents whose actor began again after a crash, a kill or a lost lease, by what they were doing.", ownPhase),
 		delegationDepth:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: delegationDepth, Help: "Depth of an agent in its tree; a root has 0.", Buckets: depthBuckets}),
 		runsStarted:       prometheus.NewCounter(prometheus.CounterOpts{Name: runsStarted, Help: "Runs that began."}),
@@ -73,5 +75,5 @@ func newCounter(name, help string, labels ...string) *prometheus.CounterVec {
 func (i instruments) all() []prometheus.Collector {
 	return []prometheus.Collector{i.tokenUsage, i.operationDuration, i.agentDuration, i.agentCalls, i.agentToolCalls, i.toolDuration, i.runDuration, i.delegationDepth,
 		i.runsStarted, i.runsTakenOver, i.runsFinished, i.runsRemoved, i.turns, i.delegations, i.budgetUsed, i.questions, i.budgetDenied, i.cost, i.toolCalls, i.toolRetries,
-		i.firstChunk, i.outputChunk, i.mcpClientDuration, i.mcpServerDuration, i.delegationWait, i.actorRestarts, i.loops, i.compactions, i.providerRequests, i.retryAfter}
+		i.firstChunk, i.outputChunk, i.mcpClientDuration, i.mcpServerDuration, i.delegationWait, i.actorRestarts, i.logAppends, i.loops, i.compactions, i.providerRequests, i.retryAfter}
 }

@@ -18,6 +18,7 @@ const (
 	mcpClientDuration  = "mcp_client_operation_duration_seconds"
 	mcpServerDuration  = "mcp_server_operation_duration_seconds"
 	delegationWait     = "troupe_delegation_queue_wait_seconds"
+	logAppend          = "troupe_log_append_seconds"
 	actorRestarts      = "troupe_actor_restarts_total"
 	runsStarted        = "troupe_runs_started_total"
 	runsFinished       = "troupe_runs_finished_total"
@@ -99,6 +100,7 @@ var (
 	secondsBuckets = prometheus.ExponentialBuckets(0.01, 2, 14)
 	agentBuckets   = prometheus.ExponentialBuckets(0.1, 2, 13)
 	mcpBuckets     = []float64{.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 120, 300}
+	appendBuckets  = prometheus.ExponentialBuckets(0.0005, 2, 16)
 	countBuckets   = []float64{0, 1, 2, 4, 8, 16, 32, 64, 128}
 	depthBuckets   = []float64{0, 1, 2, 3, 4, 6, 8}
 )

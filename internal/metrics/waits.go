@@ -15,6 +15,11 @@ func (r *Recorder) ObserveMCPRequest(method, tool string, took time.Duration, fa
 	r.mcpServerDuration.WithLabelValues(r.labels.value(labelMCPMethod, method), r.labels.value(labelTool, tool), errorIf(failed)).Observe(took.Seconds())
 }
 
+// ObserveAppend counts an append to a log.
+func (r *Recorder) ObserveAppend(took time.Duration, failed bool) {
+	r.logAppends.WithLabelValues(outcomeOf(failed)).Observe(took.Seconds())
+}
+
 // beginWait notes that a child was asked for.
 func (r *Recorder) beginWait(child string, at time.Time) {
 	r.mu.Lock()

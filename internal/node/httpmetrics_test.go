@@ -1,6 +1,9 @@
+//go:build unix
+
 package node
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,8 +19,11 @@ import (
 func TestMetricsOfWaitsStreamsAndMCP(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	h, w := startWeb(t)
+	agents := agentFiles(t, "crier", crier, "lead", leader)
+	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{"stage": map[string]any{"type": "http", "url": serveMCP(t, newShoutServer("shout"))}})
+	h, w := startWeb(t, func(c *Config) { c.Servers, c.Roots = file, []string{agents} })
 	c := connectClient(t, h)
+	waitFinished(t, c, beginRun(t, c, client.RunRequest{Agents: agents, Agent: "lead", Model: writeScript(t, cries), Yes: true}), spec.Completed)
 	waitFinished(t, c, beginRun(t, c, client.RunRequest{Model: writeScript(t, family)}), spec.Completed)
 	s, err := connectMCP(t, w, w.token)
 	if err != nil {
@@ -32,7 +38,8 @@ func TestMetricsOfWaitsStreamsAndMCP(t *testing.T) {
 	}
 	_, _, raw := w.send(w.request("GET", "/metrics", ""))
 	for _, line := range []string{
-		"troupe_delegation_queue_wait_seconds_count 3\n",
+		"troupe_delegation_queue_wait_seconds_count 4\n", `troupe_log_append_seconds_count{outcome="ok"}`,
+		`mcp_client_operation_duration_seconds_count{error_type="",gen_ai_tool_name="mcp__stage__shout",mcp_method_name="tools/call"} 1`,
 		`gen_ai_client_operation_time_to_first_chunk_seconds_count{gen_ai_operation_name="chat",gen_ai_provider_name="troupe.script",gen_ai_request_model="script"}`,
 		`mcp_server_operation_duration_seconds_count{error_type="",gen_ai_tool_name="list_runs",mcp_method_name="tools/call"} 1`,
 		`mcp_server_operation_duration_seconds_count{error_type="tool_error",gen_ai_tool_name="get",mcp_method_name="tools/call"} 1`,

@@ -2,13 +2,34 @@ package node
 
 import (
 	"context"
+	"time"
 
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
 // redactedLogs returns the logs for writers: appends redact known secrets.
-func (n *Node) redactedLogs() redact.Store { return redact.Store{Store: n.post, Mask: n.mask} }
+func (n *Node) redactedLogs() redact.Store {
+	if n.watch.metrics == nil {
+		return redact.Store{Store: n.post, Mask: n.mask}
+	}
+	return redact.Store{Store: timedStore{n.post, n.watch.metrics.ObserveAppend}, Mask: n.mask}
+}
+
+// timedStore measures how long appends take.
+type timedStore struct {
+	mailbox.Store
+	observe func(took time.Duration, failed bool)
+}
+
+// Append appends an entry to a log.
+func (s timedStore) Append(ctx context.Context, to mailbox.Address, data []byte, done func(place uint64, err error)) {
+	began := time.Now()
+	s.Store.Append(ctx, to, data, func(place uint64, err error) {
+		s.observe(time.Since(began), err != nil)
+		done(place, err)
+	})
+}
 
 // requestLogs returns the logs for requests.
 func (n *Node) requestLogs() mailbox.Store {
