@@ -1,20 +1,34 @@
 // Charts of the budget, drawn by uPlot, and what all charts share.
 import uPlot from "uplot";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { line, tokens } from "./text";
 import type { RunModel } from "./model";
 
 export const color = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+/** useScheme is whether the page is dark. A chart takes its colours when it is made, so it is made again when that changes. */
+function useScheme(): boolean {
+  const [is, set] = useState(dark.matches);
+  useEffect(() => {
+    const changed = () => set(dark.matches);
+    dark.addEventListener("change", changed);
+    return () => dark.removeEventListener("change", changed);
+  }, []);
+  return is;
+}
+
 export function usePlot(make: (box: HTMLDivElement) => uPlot | null, again: unknown[]): { box: { current: HTMLDivElement | null }; plot: { current: uPlot | null } } {
   const box = useRef<HTMLDivElement>(null), plot = useRef<uPlot | null>(null);
+  const scheme = useScheme();
   useEffect(() => {
     const el = box.current!;
     plot.current = make(el);
     const watch = new ResizeObserver(() => plot.current?.setSize({ width: el.clientWidth, height: plot.current.height }));
     watch.observe(el);
     return () => { watch.disconnect(); plot.current?.destroy(); plot.current = null; };
-  }, again);
+  }, [...again, scheme]);
   return { box, plot };
 }
 
