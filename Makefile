@@ -10,7 +10,7 @@ CHAOS ?=
 BENCH ?= -rounds 5
 TTL ?= 3s
 
-.PHONY: lint race build licenses check cold sim rights verify exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 exhaustive-5 mutants chaos cluster purses brokers partitions power full absences rots trees bombs watchers slow fuzz fuzz-doors fuzz-files bench bench-peers e2e screen eval picture attacks damage collector page browser page-bench
+.PHONY: lint race build licenses check cold sim rights verify exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 exhaustive-5 mutants chaos cluster purses brokers partitions power full absences rots trees bombs watchers slow fuzz fuzz-doors fuzz-files bench bench-peers e2e screen eval picture attacks damage collector page browser page-bench page-pictures
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node && cp LICENSE NOTICE THIRD_PARTY_LICENSES bin/
 # after a change of go.mod: the terms that are shipped with the binaries, and the list of what is linked
 licenses: ; go run -C build ./licenses "$$PWD"
@@ -108,6 +108,9 @@ page:     ; go run -C build ./bundle ../internal/ui && $(MAKE) licenses
 browser:
 	command -v chromium >/dev/null || apt-get install -y -q chromium >/dev/null
 	cd test/browser && npm ci --ignore-scripts --no-audit --no-fund && go vet -tags browser . && go test -tags browser -count=1 -timeout 10m .
+# the pictures of the page in the docs, in a real Chromium; a scripted model answers
+page-pictures:
+	cd test/browser && npm ci --ignore-scripts --no-audit --no-fund && go test -tags browser -count=1 -timeout 5m -run '^TestPicturesOfTheDocs$$' . -page.pictures "$$PWD/../../docs"
 # a run of 10,000 agents and 200,000 events in the page (docs/benchmarks.md); 5 to 15 minutes
 PAGE_BENCH := -run '^TestLargeRunStaysSmooth$$' -page.teams 100 -page.watch 1m -page.read 10m
 page-bench:

@@ -83,9 +83,9 @@ export function Run({ run, tab, agent: who }: { run: string; tab: string; agent:
         <h1>{line(info?.title || model.started?.goal || run, 120)}</h1>
         {info && <Badge state={info.state === "finished" ? r?.stop_reason ?? "finished" : info.state} />}
         <span class="quiet">{spent(spendNow(r, info, model), " tokens")} · {count} {count === 1 ? "agent" : "agents"}{model.handoffs.length ? ` · ${model.handoffs.length} ${model.handoffs.length === 1 ? "handoff" : "handoffs"}` : ""}</span>
-        <span class={"status " + status} role="status">{statusText[status]}{status === "reading" ? `: ${model.count} events` : why ? ": " + line(why) : ""}</span>
-        {!file && <span class="buttons"><button onClick={() => setForm("compare")}>Compare <kbd>v</kbd></button></span>}
-        {live && <span class="buttons"><button onClick={() => setForm("steer")}>Steer <kbd>s</kbd></button><button onClick={() => setForm("budget")}>Budget <kbd>b</kbd></button><button class="danger" onClick={() => setForm("cancel")}>Cancel <kbd>x</kbd></button></span>}
+        <span class="buttons"><span class={"status " + status} role="status">{statusText[status]}{status === "reading" ? `: ${model.count} events` : why ? ": " + line(why) : ""}</span>
+          {!file && <button onClick={() => setForm("compare")}>Compare <kbd>v</kbd></button>}
+          {live && <><button onClick={() => setForm("steer")}>Steer <kbd>s</kbd></button><button onClick={() => setForm("budget")}>Budget <kbd>b</kbd></button><button class="danger" onClick={() => setForm("cancel")}>Cancel <kbd>x</kbd></button></>}</span>
       </div>
       <Problem text={error} />
       {file?.left.map((l) => <p key={l} class="quiet">{line(l)}</p>)}
