@@ -109,8 +109,9 @@ browser:
 	command -v chromium >/dev/null || apt-get install -y -q chromium >/dev/null
 	cd test/browser && npm ci --ignore-scripts --no-audit --no-fund && go vet -tags browser . && go test -tags browser -count=1 -timeout 10m .
 # the pictures of the page in the docs, in a real Chromium; a scripted model answers
+PAGE_PICTURES := -run '^TestPicturesOfTheDocs$$' -page.pictures
 page-pictures:
-	cd test/browser && npm ci --ignore-scripts --no-audit --no-fund && go test -tags browser -count=1 -timeout 5m -run '^TestPicturesOfTheDocs$$' . -page.pictures "$$PWD/../../docs"
+	cd test/browser && npm ci --ignore-scripts --no-audit --no-fund && go test -tags browser -count=1 -timeout 5m . $(PAGE_PICTURES) "$$PWD/../../docs"
 # a run of 10,000 agents and 200,000 events in the page (docs/benchmarks.md); 5 to 15 minutes
 PAGE_BENCH := -run '^TestLargeRunStaysSmooth$$' -page.teams 100 -page.watch 1m -page.read 10m
 page-bench:

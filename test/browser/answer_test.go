@@ -30,6 +30,7 @@ agents:
 		tab.do(name+" gives a name by the keyboard", chromedp.Navigate("http://"+s.address+"/#/inbox"), tab.sees("out.txt"), press("N"), chromedp.WaitVisible("dialog input[name=by]"),
 			typeName(name), chromedp.WaitNotPresent("dialog"), tab.sees("You answer as "+name+"."))
 	}
+	s.checkView("question")
 	other.do("Bob's reason", press("n"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "not there"), press(kb.Tab))
 	var both sync.WaitGroup
 	for tab, key := range map[*stage]string{s: "y", other: kb.Enter} {

@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// checkView looks at what the page shows now with axe-core, and keeps pictures of it at two sizes, light and dark.
+// checkView looks at what the page shows now with axe-core, and keeps pictures of it at three sizes, light and dark.
 func (s *stage) checkView(name string) {
 	s.t.Helper()
 	axe, err := os.ReadFile("node_modules/axe-core/axe.min.js")
@@ -25,11 +25,12 @@ func (s *stage) checkView(name string) {
 	}
 	s.do("load axe-core", chromedp.Evaluate(string(axe), nil))
 	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{400, 1280} {
+		for _, size := range [][2]int64{{400, 800}, {1280, 800}, {3840, 2160}} {
+			width := size[0]
 			var found []string
 			var shot []byte
 			var wide bool
-			s.do("view "+name, emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}), chromedp.EmulateViewport(width, 800), chromedp.Sleep(250*time.Millisecond),
+			s.do("view "+name, emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}), chromedp.EmulateViewport(width, size[1]), chromedp.Sleep(250*time.Millisecond),
 				chromedp.Evaluate(`document.documentElement.scrollWidth > innerWidth`, &wide), chromedp.CaptureScreenshot(&shot),
 				chromedp.Evaluate(`axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.filter(v => v.impact === "serious" || v.impact === "critical").map(v => v.id + ": " + v.nodes.slice(0, 3).map(n => n.html + " " + (n.any[0]?.message ?? "")).join(" | ")))`, &found,
 					func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
