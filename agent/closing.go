@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/model"
 )
 
 // beginClosingTurn begins the one closing turn that an agent has left when a limit ends it.
@@ -37,4 +38,22 @@ func endClosingTurn(s State, text string, calls []Call) (State, []Effect) {
 		text = partialResult(s)
 	}
 	return finishAgent(s, spec.Outcome{Reason: s.ClosingReason, Text: text, Partial: true, Detail: s.Grant.By.explain(s.Grant.Detail)})
+}
+
+// endFailedClosing ends the agent after its closing call failed. If the provider has answered nothing so far, and the
+// failure cost nothing, the provider is the reason and not the limit: no higher limit would have helped.
+func endFailedClosing(s State, failure string, isProviders bool) (State, []Effect) {
+	reason := s.ClosingReason
+	isBudget := reason == spec.TokenBudget || reason == spec.CostBudget
+	if isBudget && isProviders && s.Turn == 0 && s.Retries == 0 { // an earlier failure may have spent its reservation in full
+		reason = spec.ModelError
+	} else {
+		failure = "the closing call failed: " + failure
+	}
+	return finishAgent(s, spec.Outcome{Reason: reason, Text: partialResult(s), Partial: true, Detail: failure})
+}
+
+// failsAtProvider reports whether a failed call cost nothing and failed for a reason that is not in its prompt.
+func failsAtProvider(f Failed) bool {
+	return f.Unbilled && f.Class != model.TooLong && f.Class != model.Refused && f.Class != model.Undecodable && f.Class != model.Aborted
 }

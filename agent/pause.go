@@ -193,7 +193,7 @@ func giveUpWaiting(s State) (State, []Effect) {
 	case s.Purpose == ForSummary:
 		return otherSummary(s)
 	case s.ClosingReason != "":
-		return finishAgent(s, spec.Outcome{Reason: s.ClosingReason, Text: partialResult(s), Partial: true, Detail: detail})
+		return endFailedClosing(s, detail, true)
 	}
 	return useFallback(s, detail)
 }

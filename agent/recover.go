@@ -84,7 +84,7 @@ func recoverAttempt(s State, f Failed) (State, []Effect) {
 	case waits:
 		return prependEffects(fx)(waitOutRefusal(s, f))
 	case s.ClosingReason != "":
-		return prependEffects(fx)(finishAgent(s, spec.Outcome{Reason: s.ClosingReason, Text: partialResult(s), Partial: true, Detail: f.Detail}))
+		return prependEffects(fx)(endFailedClosing(s, fmt.Sprintf("%s: %s", f.Class, f.Detail), failsAtProvider(f)))
 	case f.Class == model.Undecodable:
 		s.Turn++
 		return prependEffects(fx)(rejectUseless(ensureTombstone(s), "Your reply could not be read: "+clip.Text(f.Detail, errorShown)+"."))
@@ -146,7 +146,7 @@ func outOfTime(s State, f Failed) (State, []Effect) {
 		ms(min(f.AfterMS, retryAfterShownMS)), ms(max(0, s.remaining(&s.Task.Limits))))
 	switch {
 	case s.ClosingReason != "":
-		return finishAgent(s, spec.Outcome{Reason: s.ClosingReason, Text: partialResult(s), Partial: true, Detail: detail})
+		return endFailedClosing(s, detail, failsAtProvider(f))
 	case s.hasAlternative():
 		return useFallback(s, detail)
 	}
