@@ -32,8 +32,22 @@ func (o obstacle) question() string {
 	return o.Call + ": failed"
 }
 
-// detail is the obstacle in the outcome, for people.
-func (o obstacle) detail() string { return o.Call + ": " + o.Why }
+// obstaclesDetail describes obstacles in the outcome, for people. It says once why calls in a row failed for the same reason.
+func obstaclesDetail(list []obstacle) string {
+	var b strings.Builder
+	for i, o := range list {
+		b.WriteString(o.Call)
+		switch {
+		case i+1 == len(list):
+			b.WriteString(": " + o.Why)
+		case list[i+1].Why == o.Why:
+			b.WriteString(", ")
+		default:
+			b.WriteString(": " + o.Why + "; ")
+		}
+	}
+	return b.String()
+}
 
 // doneMark begins the final answer of an agent whose task is done although there are obstacles.
 const doneMark = "[done]"
@@ -146,7 +160,7 @@ func confirmEnd(s State) (next State, fx []Effect, busy bool) {
 	again := s.Goal.AskedAbout == newest
 	if ending, _ := s.reachedLimit(); ending != "" || s.Goal.Asked >= obstacleAsksMax || again && !namesMark(text) {
 		next, fx = finishAgent(s, spec.Outcome{Reason: spec.Failed, Text: s.finalAnswer(), Partial: true,
-			Detail: clip.Marked("not carried out: "+joinObstacles(lastItems(s.Obstacles, obstaclesInWhole), obstacle.detail, "; "), failureDetailMax, "…")})
+			Detail: clip.Marked("not carried out: "+obstaclesDetail(lastItems(s.Obstacles, obstaclesInWhole)), failureDetailMax, "…")})
 		return next, fx, true
 	}
 	s.Goal.Asked++
