@@ -164,3 +164,23 @@ func TestTwoMCPServersWorkInTheirDirectories(t *testing.T) {
 		}
 	}
 }
+
+// A line that is no message is answered with an error, and the server goes on.
+func TestAnMCPServerGoesOnAfterABadLine(t *testing.T) {
+	t.Parallel()
+	h := newTestHome(t, map[string]string{"work/note.md": "old\n"})
+	cmd := h.command("mcp", "serve", "--dir", "work")
+	cmd.Stderr = os.Stderr
+	cmd.Stdin = strings.NewReader("not JSON\n\n[]\n{\"id\":1}\n" +
+		`{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	for i, want := range []string{`"id":null,"error":{"code":-32700,`, `"id":null,"error":{"code":-32600,`, `"id":null,"error":{"code":-32600,`, `"id":7,`} {
+		if i >= len(lines) || !strings.Contains(lines[i], want) {
+			t.Errorf("answer %d has no %s:\n%s", i, want, out)
+		}
+	}
+}

@@ -127,7 +127,9 @@ func Serve(ctx context.Context, cfg Config, in io.ReadCloser, out io.WriteCloser
 	defer leave()
 	var calls sync.WaitGroup
 	isNodeGone := func() bool { return ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.Canceled) }
-	err := newServer(connection, cfg, &calls, isNodeGone).Run(ctx, &mcp.IOTransport{Reader: endingReader{in, leave}, Writer: out})
+	shared := &lockedWriter{WriteCloser: out}
+	lines := newLineFilter(endingReader{in, leave}, shared)
+	err := newServer(connection, cfg, &calls, isNodeGone).Run(ctx, &mcp.IOTransport{Reader: lines, Writer: shared})
 	leave()
 	calls.Wait()
 	return err
