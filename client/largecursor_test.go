@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"compress/flate"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/troupe-run/troupe/agent/event"
@@ -30,23 +32,50 @@ func TestCursorOfManyAgentsIsShort(t *testing.T) {
 	}
 }
 
-// A cursor that would inflate to more than a cursor may have is refused.
+// A cursor that would inflate to more than a cursor may have is refused, and so is one whose names would: each of them is
+// the one before it and two bytes.
 func TestAttackInflatedCursor(t *testing.T) {
-	var raw bytes.Buffer
-	raw.WriteByte(2)
-	w, err := flate.NewWriter(&raw, flate.BestCompression)
+	distinct, nested := begunCursor(), begunCursor()
+	for i := range 200_000 {
+		distinct = appendPosition(distinct, 0, fmt.Sprintf("root-1-%d", i))
+	}
+	nested = appendPosition(nested, 0, strings.Repeat("a", 900_000))
+	for i := range 10_000 {
+		nested = appendPosition(nested, 900_000, string([]byte{byte(i >> 8), byte(i)}))
+	}
+	whole := appendPosition(begunCursor(), 0, "root")
+	if _, err := client.ParsePositions("run", deflated(t, whole)); err != nil {
+		t.Errorf("a small one: %v", err)
+	}
+	for name, bad := range map[string]string{"long": deflated(t, distinct), "names": deflated(t, nested), "empty": "Ag", "broken": base64.RawURLEncoding.EncodeToString([]byte{2, 0xff, 0xff})} {
+		if got, err := client.ParsePositions("run", bad); !errors.Is(err, client.ErrCursor) {
+			t.Errorf("%s of %d bytes: %d positions, %v", name, len(bad), len(got), err)
+		}
+	}
+}
+
+func begunCursor() []byte { return append([]byte{1, 3}, "run"...) }
+
+// appendPosition appends a position whose name begins with some bytes of the one before it.
+func appendPosition(raw []byte, shared uint64, rest string) []byte {
+	raw = binary.AppendUvarint(raw, shared)
+	raw = append(binary.AppendUvarint(raw, uint64(len(rest))), rest...)
+	return append(raw, 1, 1)
+}
+
+func deflated(t *testing.T, raw []byte) string {
+	t.Helper()
+	var out bytes.Buffer
+	out.WriteByte(2)
+	w, err := flate.NewWriter(&out, flate.BestCompression)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = w.Write(make([]byte, 8<<20)); err == nil {
+	if _, err = w.Write(raw); err == nil {
 		err = w.Close()
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range [][]byte{raw.Bytes(), {2}, {2, 0xff, 0xff}} {
-		if _, err := client.ParsePositions("run", base64.RawURLEncoding.EncodeToString(bad)); !errors.Is(err, client.ErrCursor) {
-			t.Errorf("%d bytes: %v", len(bad), err)
-		}
-	}
+	return base64.RawURLEncoding.EncodeToString(out.Bytes())
 }

@@ -91,6 +91,9 @@ const (
 	// plainCursorMax is the size from which a cursor is deflated, and inflatedCursorMax the most that is inflated.
 	plainCursorMax    = 4 << 10
 	inflatedCursorMax = 1 << 20
+	// positionsBytesMax bounds the names of a cursor together: each may share all but some bytes with the one before it,
+	// so a short cursor could stand for gigabytes.
+	positionsBytesMax = 8 << 20
 )
 
 func deflateCursor(raw []byte) []byte {
@@ -147,14 +150,15 @@ func ParsePositions(run, text string) (Positions, error) {
 	if of := d.text(); of != run {
 		return nil, fmt.Errorf("%w: it is one of run %.80q", ErrCursor, of)
 	}
-	last := ""
+	last, size := "", 0
 	for len(d.raw) > 0 {
 		shared := d.number()
-		if shared > uint64(len(last)) {
+		if shared > uint64(len(last)) || size > positionsBytesMax {
 			d.bad = true
 			break
 		}
 		last = last[:shared] + d.text()
+		size += len(run) + len(last)
 		p[run+"."+last] = position{d.number(), d.number()}
 		d.bad = d.bad || p[run+"."+last].n == 0
 	}

@@ -11,8 +11,9 @@ import (
 const (
 	// bodyBytesMax is the most bytes of a request: it must fit a message to a node.
 	bodyBytesMax = 512 << 10
-	// headerBytesMax is the most bytes of the headers of a request: a cursor of a large tree fits.
-	headerBytesMax = 64 << 10
+	// headerBytesMax is the most bytes of the headers of a request: the cursor of a large tree fits twice, in the address
+	// and in Last-Event-ID.
+	headerBytesMax = 160 << 10
 	// ConnectionsMax is how many connections are served at once. Later ones wait in the queue of the
 	// operating system.
 	ConnectionsMax = 1024
