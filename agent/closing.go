@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
@@ -40,12 +41,14 @@ func endClosingTurn(s State, text string, calls []Call) (State, []Effect) {
 	return finishAgent(s, spec.Outcome{Reason: s.ClosingReason, Text: text, Partial: true, Detail: s.Grant.By.explain(s.Grant.Detail)})
 }
 
-// endFailedClosing ends the agent after its closing call failed. If the provider has answered nothing so far, and the
-// failure cost nothing, the provider is the reason and not the limit: no higher limit would have helped.
+// endFailedClosing ends the agent after its closing call failed. If nothing was spent before, and the failure cost
+// nothing, the provider is the reason and not the limit: no higher limit would have helped.
 func endFailedClosing(s State, failure string, isProviders bool) (State, []Effect) {
 	reason := s.ClosingReason
 	isBudget := reason == spec.TokenBudget || reason == spec.CostBudget
-	if isBudget && isProviders && s.Turn == 0 && s.Retries == 0 { // an earlier failure may have spent its reservation in full
+	// An earlier failure, also of another model, may have spent its reservation in full.
+	hasSpent := s.Turn > 0 || s.Retries > 0 || s.Route > 0 || s.Spent != (budget.Amount{})
+	if isBudget && isProviders && !hasSpent {
 		reason = spec.ModelError
 	} else {
 		failure = "the closing call failed: " + failure
