@@ -191,6 +191,9 @@ func (k *keeperHandle) release() { closeAll(k.life) }
 
 // abandon is for a keeper that was not started.
 func (k *keeperHandle) abandon() {
+	if k == nil {
+		return
+	}
 	closeAll(k.childEnds...)
 	closeAll(k.life, k.failed)
 }

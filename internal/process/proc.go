@@ -108,10 +108,12 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 	}
 	stdout, err := newPipeReader(head, spec.StdoutMax-head)
 	if err != nil {
+		kept.abandon()
 		return Output{}, fmt.Errorf("process: stdout: %w", err)
 	}
 	stderr, err := newPipeReader(0, StderrBytesMax)
 	if err != nil {
+		kept.abandon()
 		stdout.close()
 		return Output{}, fmt.Errorf("process: stderr: %w", err)
 	}
@@ -125,7 +127,7 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 		return Output{}, fmt.Errorf("%w %s: %w", ErrStart, spec.Argv[0], err)
 	}
 	if kept != nil {
-		spec.Grace += keeperEnd
+		spec.Grace = TermGrace + keeperEnd // a keeper gives its program TermGrace, whatever the Spec says
 		defer kept.release()
 	}
 	stdout.startReading()
