@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -171,16 +173,31 @@ func TestAnMCPServerGoesOnAfterABadLine(t *testing.T) {
 	h := newTestHome(t, map[string]string{"work/note.md": "old\n"})
 	cmd := h.command("mcp", "serve", "--dir", "work")
 	cmd.Stderr = os.Stderr
-	cmd.Stdin = strings.NewReader("not JSON\n\n[]\n{\"id\":1}\n" +
-		`{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n")
-	out, err := cmd.Output()
+	in, err := cmd.StdinPipe()
 	if err != nil {
-		t.Errorf("the server ended with %v", err)
+		t.Fatal(err)
 	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	for i, want := range []string{`"id":null,"error":{"code":-32700,`, `"id":null,"error":{"code":-32600,`, `"id":null,"error":{"code":-32600,`, `"id":7,`} {
-		if i >= len(lines) || !strings.Contains(lines[i], want) {
-			t.Errorf("answer %d has no %s:\n%s", i, want, out)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	const initialize = `{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	if _, err := io.WriteString(in, "not JSON\n\n[]\n[{\"id\":1}]\n"+initialize+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	answers := bufio.NewScanner(out)
+	for _, want := range []string{`"id":null,"error":{"code":-32700,`, `"id":null,"error":{"code":-32600,`, `"id":null,"error":{"code":-32600,`, `"id":7,`} {
+		if !answers.Scan() || !strings.Contains(answers.Text(), want) {
+			t.Errorf("the answer has no %s: %s", want, answers.Text())
 		}
+	}
+	if err := in.Close(); err != nil { // a server that gets the end sooner may end before its last answer
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the server ended with %v", err)
 	}
 }

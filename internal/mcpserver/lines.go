@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -61,8 +62,8 @@ func readLine(in *bufio.Reader) (line []byte, isLong bool, err error) {
 	}
 }
 
-// lineError returns the error that answers a line; code 0: the line is a message, or empty. A batch is none: the
-// protocol has had no batches since its version 2025-06-18.
+// lineError returns the error that answers a line; code 0: the line is a message, a batch of them, or empty. Only clients
+// of version 2025-03-26 of the protocol may send batches: for others the library ends the connection.
 func lineError(line []byte, isLong bool) (code int, text string) {
 	switch {
 	case isLong:
@@ -72,8 +73,13 @@ func lineError(line []byte, isLong bool) (code int, text string) {
 	case !json.Valid(line):
 		return jsonrpc.CodeParseError, "parse error: the line is not JSON"
 	}
-	if _, err := jsonrpc.DecodeMessage(line); err != nil {
-		return jsonrpc.CodeInvalidRequest, "invalid request: the line is not one JSON-RPC message"
+	messages := []json.RawMessage{line}
+	if line[0] == '[' {
+		_ = json.Unmarshal(line, &messages) // it is valid JSON, and an array
+	}
+	isBad := func(m json.RawMessage) bool { _, err := jsonrpc.DecodeMessage(m); return err != nil }
+	if len(messages) == 0 || slices.ContainsFunc(messages, isBad) {
+		return jsonrpc.CodeInvalidRequest, "invalid request: the line is no JSON-RPC message"
 	}
 	return 0, ""
 }

@@ -80,9 +80,6 @@ func ListAgents(own ...Agent) ([]Agent, error) {
 // with the agents of this moment. calls counts the agents' tools that are called.
 func newServer(request context.Context, cfg Config, calls *sync.WaitGroup, isNodeGone func() bool) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "troupe", Title: "troupe", Version: cfg.Version}, nil)
-	if cfg.Observe != nil {
-		s.AddReceivingMiddleware(cfg.observed)
-	}
 	v := verbs{cfg, calls, isNodeGone, func(do func()) func() bool { return context.AfterFunc(request, do) }}
 	mcp.AddTool(s, &mcp.Tool{Name: "list_runs", Description: "List the runs, newest first.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, v.listRuns)
 	mcp.AddTool(s, &mcp.Tool{Name: "run", Description: "Start a run of an agent. Returns its id, and its result if wait_seconds is given and it ends in that time."}, v.run)
@@ -91,23 +88,36 @@ func newServer(request context.Context, cfg Config, calls *sync.WaitGroup, isNod
 	if cfg.Answers {
 		mcp.AddTool(s, &mcp.Tool{Name: "answer", Description: "Answer a question that an agent of a run asks: decision is approve, deny, skip or text."}, v.answer)
 	}
-	for _, a := range cfg.Agents() {
+	agents := cfg.Agents()
+	if cfg.Observe != nil {
+		s.AddReceivingMiddleware(cfg.observer(agents))
+	}
+	for _, a := range agents {
 		mcp.AddTool(s, &mcp.Tool{Name: agentToolPrefix + a.Name, Description: "Give a task to the agent " + a.Name + ", and wait for its answer. " + a.Description}, v.agentTool(a.Name))
 	}
 	return s
 }
 
-// observed is the middleware that reports each request to Observe.
-func (c Config) observed(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
-		began, name := time.Now(), ""
-		if call, ok := r.(*mcp.CallToolRequest); ok {
-			name = call.Params.Name
+// verbTools are the tools that are no agents.
+var verbTools = []string{"list_runs", "run", "get", "cancel", "answer"}
+
+// observer is the middleware that reports each request to Observe. It reports no name of a tool that the client has made
+// up.
+func (c Config) observer(agents []Agent) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			began, name := time.Now(), ""
+			if call, ok := r.(*mcp.CallToolRequest); ok {
+				isAgent := slices.ContainsFunc(agents, func(a Agent) bool { return agentToolPrefix+a.Name == call.Params.Name })
+				if isAgent || slices.Contains(verbTools, call.Params.Name) {
+					name = call.Params.Name
+				}
+			}
+			result, err := next(ctx, method, r)
+			called, ok := result.(*mcp.CallToolResult)
+			c.Observe(method, name, time.Since(began), err != nil || ok && called.IsError)
+			return result, err
 		}
-		result, err := next(ctx, method, r)
-		called, ok := result.(*mcp.CallToolResult)
-		c.Observe(method, name, time.Since(began), err != nil || ok && called.IsError)
-		return result, err
 	}
 }
 
