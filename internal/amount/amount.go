@@ -14,6 +14,9 @@ const (
 	usdMost    = 1e9
 )
 
+// wholeWithin is how far a number may be from a whole one: 4.1 times 1,000 is not exactly 4,100.
+const wholeWithin = 1e-6
+
 // Errors say what is expected instead of a text that is no amount.
 var (
 	ErrTokens = errors.New("a whole number, such as 20000, 20k or 1.5M")
@@ -25,15 +28,14 @@ var suffixes = map[byte]float64{'k': 1e3, 'K': 1e3, 'm': 1e6, 'M': 1e6}
 // ParseTokens reads a whole number of tokens, such as 200000, 200_000, 200k or 1.5M.
 func ParseTokens(text string) (int64, error) {
 	text = strings.ReplaceAll(text, "_", "")
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return n, nil
+	number, factor := text, 1.0
+	if n := len(text); n > 0 && suffixes[text[n-1]] != 0 {
+		number, factor = text[:n-1], suffixes[text[n-1]]
 	}
-	if text == "" || suffixes[text[len(text)-1]] == 0 {
-		return 0, ErrTokens
-	}
-	v, err := strconv.ParseFloat(text[:len(text)-1], 64)
-	v *= suffixes[text[len(text)-1]]
-	if err != nil || !(math.Abs(v) <= tokensMost) {
+	v, err := strconv.ParseFloat(number, 64)
+	v *= factor
+	isPlain := strings.Trim(strings.TrimPrefix(number, "-"), "0123456789.") == ""
+	if err != nil || !isPlain || !(math.Abs(v) <= tokensMost) || math.Abs(v-math.Round(v)) > wholeWithin {
 		return 0, ErrTokens
 	}
 	return int64(math.Round(v)), nil

@@ -8,7 +8,7 @@ func TestParseTokens(t *testing.T) {
 			t.Errorf("%s: %d, %v", text, n, err)
 		}
 	}
-	for _, text := range []string{"", "k", "1.5", "200kk", "$200", "NaNk", "Infk", "9e99M", "200 k", "2G"} {
+	for _, text := range []string{"", "k", "1.5", "200kk", "$200", "NaNk", "Infk", "9e99M", "200 k", "2G", "0.0001k", "1.0005k", "0x1p4k", "1e3k", "1e3", "2000000000000000", "."} {
 		if n, err := ParseTokens(text); err == nil {
 			t.Errorf("%s is %d", text, n)
 		}
