@@ -9,11 +9,12 @@ import (
 	"github.com/troupe-run/troupe/client"
 )
 
-// countedReader has a number of events, and counts how often it is read from a cursor on.
-type countedReader struct{ events, reads int }
+// countedReader has a number of events, and counts how often it is read from a cursor on, and how many reads have ended.
+type countedReader struct{ events, reads, ended int }
 
 func (c *countedReader) Events(_ context.Context, _ string, _ client.Cursor, _ bool, each func(client.Event, []byte) error) error {
 	c.reads++
+	defer func() { c.ended++ }()
 	for i := range c.events {
 		if err := each(logged("root", uint64(i+1)), []byte("{}")); err != nil {
 			return nil //nolint:nilerr // as client.ErrStop
@@ -52,8 +53,8 @@ func TestPagesOfEventsShareAReader(t *testing.T) {
 	if len(p.list) != pausedMax || p.list[0].key != testRun+" 2" {
 		t.Errorf("%d readers wait, the first %q", len(p.list), p.list[0].key)
 	}
-	if p.closeBefore(time.Now()); len(p.list) != 0 {
-		t.Errorf("%d readers wait after their time", len(p.list))
+	if p.closeBefore(time.Now()); len(p.list) != 0 || c.ended != c.reads {
+		t.Errorf("%d readers wait after their time, %d of %d have ended", len(p.list), c.ended, c.reads)
 	}
 }
 

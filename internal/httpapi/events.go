@@ -109,8 +109,8 @@ type StreamEnd struct {
 }
 
 // streamEvents sends the events of a run until its end. The id of each is the cursor after it, so a
-// reader that comes back with Last-Event-ID misses none and sees none twice. A reader that has seen
-// all gets 204, which ends the attempts of a browser.
+// reader that comes back with Last-Event-ID misses none and sees none twice; of a run of more than cursorEachMax logs it
+// sees those of the last cursorInterval again. A reader that has seen all gets 204, which ends the attempts of a browser.
 func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, run string, f eventFilter, seen client.Positions) {
 	release, ok := s.streams.take()
 	if !ok {

@@ -68,6 +68,7 @@ func (r *Recorder) observeTool(e event.Published) {
 				r.beginWait(e.Run+"."+string(d.Child), eventTime(e))
 			}
 		case event.KindDelegationFinished:
+			r.forgetWait(e.Run + "." + string(d.Child))
 			r.delegations.WithLabelValues(outcomeOf(d.Error)).Inc()
 		case event.KindToolFinished:
 			tool := r.labels.value(ownTool, d.Tool)

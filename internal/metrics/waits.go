@@ -24,10 +24,17 @@ func (r *Recorder) ObserveAppend(took time.Duration, failed bool) {
 func (r *Recorder) beginWait(child string, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.asked) >= trackedAgentMax { // children that started elsewhere
+	if len(r.asked) >= trackedAgentMax { // of runs that this node reads no further
 		clear(r.asked)
 	}
 	r.asked[child] = at
+}
+
+// forgetWait is for a child that started elsewhere, or never.
+func (r *Recorder) forgetWait(child string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.asked, child)
 }
 
 // endWait counts how long a child has waited for its start.

@@ -41,10 +41,10 @@ func IsOwned(dir string) (bool, error) {
 	return held, nil
 }
 
-// HoldsState reports whether a node has kept its state in a directory. A directory that cannot be read counts as one that
-// holds some: its owner is told why it cannot be used.
+// HoldsState reports whether a node has kept its state in a directory. A directory that cannot be read counts as state,
+// so that opening it reports the reason.
 func HoldsState(dir string) bool {
-	for _, name := range []string{formFileName, logStoreFileName, logsDirName, jetStreamDirName} {
+	for _, name := range []string{logStoreFileName, jetStreamDirName} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
 			return true
 		}
