@@ -56,7 +56,12 @@ func endFailedClosing(s State, failure string, isProviders bool) (State, []Effec
 	return finishAgent(s, spec.Outcome{Reason: reason, Text: partialResult(s), Partial: true, Detail: failure})
 }
 
-// failsAtProvider reports whether a failed call cost nothing and failed for a reason that is not in its prompt.
+// failsAtProvider reports whether a failed call cost nothing and failed for a reason that is neither in its prompt nor
+// passes by itself.
 func failsAtProvider(f Failed) bool {
-	return f.Unbilled && f.Class != model.TooLong && f.Class != model.Refused && f.Class != model.Undecodable && f.Class != model.Aborted
+	switch f.Class {
+	case model.TooLong, model.Refused, model.Undecodable, model.Aborted, model.RateLimit, model.Overload:
+		return false
+	}
+	return f.Unbilled
 }
