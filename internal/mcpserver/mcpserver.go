@@ -80,20 +80,20 @@ func ListAgents(own ...Agent) ([]Agent, error) {
 // with the agents of this moment. calls counts the agents' tools that are called.
 func newServer(request context.Context, cfg Config, calls *sync.WaitGroup, isNodeGone func() bool) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "troupe", Title: "troupe", Version: cfg.Version}, nil)
-	v := verbs{cfg, calls, isNodeGone, func(do func()) func() bool { return context.AfterFunc(request, do) }}
-	mcp.AddTool(s, &mcp.Tool{Name: "list_runs", Description: "List the runs, newest first.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, v.listRuns)
-	mcp.AddTool(s, &mcp.Tool{Name: "run", Description: "Start a run of an agent. Returns its id, and its result if wait_seconds is given and it ends in that time."}, v.run)
-	mcp.AddTool(s, &mcp.Tool{Name: "get", Description: "Get the state of a run and its result.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, v.get)
-	mcp.AddTool(s, &mcp.Tool{Name: "cancel", Description: "Stop a run at its next safe boundary, or at once with now."}, v.cancel)
-	if cfg.Answers {
-		mcp.AddTool(s, &mcp.Tool{Name: "answer", Description: "Answer a question that an agent of a run asks: decision is approve, deny, skip or text."}, v.answer)
-	}
-	agents := cfg.Agents()
+	tools := toolNames{}
 	if cfg.Observe != nil {
-		s.AddReceivingMiddleware(cfg.observer(agents))
+		s.AddReceivingMiddleware(cfg.observer(tools))
 	}
-	for _, a := range agents {
-		mcp.AddTool(s, &mcp.Tool{Name: agentToolPrefix + a.Name, Description: "Give a task to the agent " + a.Name + ", and wait for its answer. " + a.Description}, v.agentTool(a.Name))
+	v := verbs{cfg, calls, isNodeGone, func(do func()) func() bool { return context.AfterFunc(request, do) }}
+	addTool(s, tools, &mcp.Tool{Name: "list_runs", Description: "List the runs, newest first.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, v.listRuns)
+	addTool(s, tools, &mcp.Tool{Name: "run", Description: "Start a run of an agent. Returns its id, and its result if wait_seconds is given and it ends in that time."}, v.run)
+	addTool(s, tools, &mcp.Tool{Name: "get", Description: "Get the state of a run and its result.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, v.get)
+	addTool(s, tools, &mcp.Tool{Name: "cancel", Description: "Stop a run at its next safe boundary, or at once with now."}, v.cancel)
+	if cfg.Answers {
+		addTool(s, tools, &mcp.Tool{Name: "answer", Description: "Answer a question that an agent of a run asks: decision is approve, deny, skip or text."}, v.answer)
+	}
+	for _, a := range cfg.Agents() {
+		addTool(s, tools, &mcp.Tool{Name: agentToolPrefix + a.Name, Description: "Give a task to the agent " + a.Name + ", and wait for its answer. " + a.Description}, v.agentTool(a.Name))
 	}
 	return s
 }

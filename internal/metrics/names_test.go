@@ -86,6 +86,9 @@ func TestTimesBetweenEvents(t *testing.T) {
 	see("root", event.KindAgentStarted, "2026-01-01T00:00:00Z", event.AgentStarted{Name: "boss"})
 	see("root", event.KindDelegationRequested, "2026-01-01T00:00:01Z", event.ToolCall{Child: "root-1-0"})
 	see("root-1-0", event.KindAgentStarted, "2026-01-01T00:00:04Z", event.AgentStarted{Name: "hand"})
+	see("root", event.KindDelegationRequested, "2026-01-01T00:00:01Z", event.ToolCall{Child: "root-1-1"}) // it starts on another node
+	see("root", event.KindDelegationFinished, "2026-01-01T00:00:02Z", event.ToolCall{Child: "root-1-1"})
+	see("root-1-1", event.KindAgentStarted, "2026-01-01T00:00:04Z", event.AgentStarted{Name: "hand"}) // read again after a takeover
 	see("root", event.KindModelStarted, "2026-01-01T00:00:05Z", event.ModelStarted{Model: "openai/m"})
 	for range 3 {
 		see("root", event.KindMessageDelta, "2026-01-01T00:00:06Z", event.Delta{Text: "x"})

@@ -36,7 +36,13 @@ func TestMetricsOfWaitsStreamsAndMCP(t *testing.T) {
 	if r, err := s.CallTool(testContext(t), &mcp.CallToolParams{Name: "get", Arguments: map[string]any{"run_id": "nothing"}}); err != nil || !r.IsError {
 		t.Fatal(err)
 	}
+	if _, err := s.CallTool(testContext(t), &mcp.CallToolParams{Name: "made_up"}); err == nil {
+		t.Error("a tool that does not exist answers")
+	}
 	_, _, raw := w.send(w.request("GET", "/metrics", ""))
+	if strings.Contains(string(raw), "made_up") {
+		t.Error("a client puts names into the metrics")
+	}
 	for _, line := range []string{
 		"troupe_delegation_queue_wait_seconds_count 4\n", `troupe_log_append_seconds_count{outcome="ok"}`,
 		`mcp_client_operation_duration_seconds_count{error_type="",gen_ai_tool_name="mcp__stage__shout",mcp_method_name="tools/call"} 1`,
