@@ -120,9 +120,9 @@ func (p *terminalUser) putQuestion(q client.Question, f *Follower) error {
 	return nil
 }
 
-// acquire begins to read the terminal, by keys if it can and they are wanted, or returns errTaken or errBackground. A second Ctrl-C may end
-// the process at any time: so restoreTerminal knows the mode before it is switched, and a mode that is switched while the
-// process ends is put back here.
+// acquire begins to read the terminal, by keys if it can and they are wanted, or returns errTaken or errBackground. A
+// second Ctrl-C may end the process at any time: so restoreTerminal knows the mode before it is switched, and a mode that
+// is switched while the process ends is put back here.
 func (p *terminalUser) acquire(mode *terminalMode, wantsKeys bool, sig *interrupt.Signals) (hasKeys bool, err error) {
 	p.mode.Store(mode)
 	if wantsKeys {

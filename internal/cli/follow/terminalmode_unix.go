@@ -40,7 +40,8 @@ func newTerminalMode(f *os.File, continued func(background bool)) *terminalMode 
 func (m *terminalMode) acquireLines() error { return m.acquire(m.beginLines) }
 
 // acquireKeys is acquireLines for each key at once. Until restore it also handles the signals that would leave the terminal
-// in this mode. After an error other than errTaken and errBackground the terminal is read by lines, and what was typed before is dropped, too.
+// in this mode. After an error other than errTaken and errBackground the terminal is read by lines, and what was typed
+// before is dropped, too.
 func (m *terminalMode) acquireKeys() error { return m.acquire(m.beginKeys) }
 
 func (m *terminalMode) acquire(begin func(now *unix.Termios) error) error {

@@ -231,7 +231,7 @@ func (d *decoder) readInteger(n *yaml.Node, key string, remedy string) int64 {
 }
 
 // readTokens reads a number of tokens, such as 12000 or 12k.
-func (d *decoder) readTokens(n *yaml.Node, key string) int64 {
+func readTokens(d *decoder, n *yaml.Node, key string) int64 {
 	v, err := amount.ParseTokens(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil || v < 1 {
 		d.rejectValue(n, key, "a number of tokens, such as 12000 or 12k")
