@@ -9,9 +9,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/internal/filechange"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"

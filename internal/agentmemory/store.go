@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/internal/safefile"
 )
 

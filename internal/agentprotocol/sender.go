@@ -8,12 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/nats-io/nkeys"
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // Signed senders, section 13 of the protocol: the header of a prompt names its sender, and a signature shows that the

@@ -12,14 +12,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/synadia-io/orbit.go/natscontext"
 
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 const (

@@ -11,11 +11,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"go.yaml.in/yaml/v3"
 
 	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/model/script"
 )

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/internal/multimatch"
 )
 

@@ -11,9 +11,9 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // lookAlikes are letters of other scripts that look like Latin ones. They count as these only within a word that has

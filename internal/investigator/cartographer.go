@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // cartographer maps the source: its purpose, its entry points, the size of its files, and

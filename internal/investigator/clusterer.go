@@ -5,10 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/jsonlog"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // clusterer groups the error lines of logs into templates.

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/internal/jsonlog"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // correlator follows the ids of failing requests across log files.

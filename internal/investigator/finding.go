@@ -7,9 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // severity orders findings.

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // historian reads the git history: which files change most, their authors, and which ones have no tests.

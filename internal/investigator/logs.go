@@ -6,10 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/jsonlog"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // stampForms are the timestamps that log lines begin with or hold in a field.

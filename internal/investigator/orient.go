@@ -6,9 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // The questions of a reader who opens these logs for the first time.

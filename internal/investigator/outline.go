@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // What a newcomer looks for first, as findings with the line that shows it.

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/internal/workdir"
 )

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/model"
 )
 

@@ -30,7 +30,6 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/model"
 )
 

@@ -9,11 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"go.yaml.in/yaml/v3"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/supervisor"
 )

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/model/anthropic"
 	"github.com/troupe-run/troupe/model/gemini"
 	"github.com/troupe-run/troupe/model/openai"

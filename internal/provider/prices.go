@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 	"github.com/troupe-run/troupe/internal/provider/catalog"
 	"github.com/troupe-run/troupe/model/anthropic"
 	"github.com/troupe-run/troupe/model/gemini"

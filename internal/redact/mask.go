@@ -18,7 +18,6 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/internal/multimatch"
 )
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/internal/multimatch"
 )
 

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/mailbox"
 )
 

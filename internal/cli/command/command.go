@@ -9,14 +9,13 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/troupe-run/troupe/internal/amount"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // Group is a command that only holds others.

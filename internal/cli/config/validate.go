@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
@@ -17,6 +15,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/internal/term"
 )

@@ -18,9 +18,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 	"github.com/troupe-run/troupe/tool"
 )
 

@@ -8,11 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"go.yaml.in/yaml/v3"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // hookPoints maps the events of other agent tools to hook points.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"go.yaml.in/yaml/v3"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // Other tools read front matter that is not valid YAML: a description with a colon in it,

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/internal/agentmemory"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 	"github.com/troupe-run/troupe/internal/suggest"
 )
 

@@ -9,9 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // rawRates are the raw rates of a file for one length of prompts.

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/internal/jsonlog"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // formsMax is how many forms of lines one grep with group tells apart: about 20 MiB. Lines of further

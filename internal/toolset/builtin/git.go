@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 
 	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"github.com/troupe-run/troupe/internal/process"
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/internal/sandbox"

@@ -16,10 +16,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
-
 	"go.yaml.in/yaml/v3"
 
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
