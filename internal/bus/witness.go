@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 )
 

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/nats-io/nats-server/v2/server"
+
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/safefile"

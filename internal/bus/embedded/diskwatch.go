@@ -3,9 +3,10 @@ package embedded
 import (
 	"errors"
 	"fmt"
-	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"strings"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/bus/statedir"
 )
 
 const (

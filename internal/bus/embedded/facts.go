@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/nats-io/nats-server/v2/server"
+
 	"github.com/troupe-run/troupe/internal/bus"
 )
 
