@@ -35,9 +35,12 @@ func TestCursorOfManyAgentsIsShort(t *testing.T) {
 // A cursor that would inflate to more than a cursor may have is refused, and so is one whose names would: each of them is
 // the one before it and two bytes.
 func TestAttackInflatedCursor(t *testing.T) {
-	distinct, nested := begunCursor(), begunCursor()
+	distinct, nested, short := begunCursor(), begunCursor(), begunCursor()
 	for i := range 200_000 {
 		distinct = appendPosition(distinct, 0, fmt.Sprintf("root-1-%d", i))
+	}
+	for i := range 20_001 {
+		short = appendPosition(short, 0, fmt.Sprintf("%d", i))
 	}
 	nested = appendPosition(nested, 0, strings.Repeat("a", 900_000))
 	for i := range 10_000 {
@@ -47,7 +50,7 @@ func TestAttackInflatedCursor(t *testing.T) {
 	if _, err := client.ParsePositions("run", deflated(t, whole)); err != nil {
 		t.Errorf("a small one: %v", err)
 	}
-	for name, bad := range map[string]string{"long": deflated(t, distinct), "names": deflated(t, nested), "empty": "Ag", "broken": base64.RawURLEncoding.EncodeToString([]byte{2, 0xff, 0xff})} {
+	for name, bad := range map[string]string{"long": deflated(t, distinct), "many": deflated(t, short), "names": deflated(t, nested), "empty": "Ag", "broken": base64.RawURLEncoding.EncodeToString([]byte{2, 0xff, 0xff})} {
 		if got, err := client.ParsePositions("run", bad); !errors.Is(err, client.ErrCursor) {
 			t.Errorf("%s of %d bytes: %d positions, %v", name, len(bad), len(got), err)
 		}

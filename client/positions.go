@@ -91,9 +91,11 @@ const (
 	// plainCursorMax is the size from which a cursor is deflated, and inflatedCursorMax the most that is inflated.
 	plainCursorMax    = 4 << 10
 	inflatedCursorMax = 1 << 20
-	// positionsBytesMax bounds the names of a cursor together: each may share all but some bytes with the one before it,
-	// so a short cursor could stand for gigabytes.
-	positionsBytesMax = 8 << 20
+	// positionsMax bounds the logs that a cursor names, and positionsBytesMax their names together: each may share all but
+	// some bytes with the one before it, so a short cursor could stand for gigabytes. Both are beyond what the cursors
+	// that fit cursorBytesMax have.
+	positionsMax      = 20_000
+	positionsBytesMax = 2 << 20
 )
 
 func deflateCursor(raw []byte) []byte {
@@ -153,7 +155,7 @@ func ParsePositions(run, text string) (Positions, error) {
 	last, size := "", 0
 	for len(d.raw) > 0 {
 		shared := d.number()
-		if shared > uint64(len(last)) || size > positionsBytesMax {
+		if shared > uint64(len(last)) || size > positionsBytesMax || len(p) == positionsMax {
 			d.bad = true
 			break
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,6 +28,8 @@ const (
 	// more of them a stream sends one each cursorInterval.
 	cursorEachMax  = 200
 	cursorInterval = time.Second
+	// positionsUnchecked is how many logs a cursor may name unchecked: a stream keeps them as long as it lives.
+	positionsUnchecked = 1000
 )
 
 // eventFilter selects events of a run.
@@ -128,6 +131,10 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, run string
 		refuseError(w, err)
 		return
 	}
+	if err := s.checkPositions(r.Context(), run, seen); err != nil {
+		refuseError(w, err)
+		return
+	}
 	st := &eventStream{run: run, filter: f, seen: seen, out: newSSEWriter(w)}
 	defer st.out.close()
 	if finished {
@@ -148,6 +155,22 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, run string
 	if err == nil {
 		st.sendEnd()
 	}
+}
+
+// checkPositions refuses positions in far more logs than the run has: who made them up could fill the memory of the node
+// with streams. The number of agents may be that of some seconds ago.
+func (s *Server) checkPositions(ctx context.Context, run string, seen client.Positions) error {
+	if len(seen) <= positionsUnchecked {
+		return nil
+	}
+	info, err := s.cfg.Client.State(ctx, run)
+	if err != nil {
+		return err
+	}
+	if info.State != client.RunFinished && len(seen) > positionsUnchecked+2*info.AgentsStarted {
+		return fmt.Errorf("%w: it names %d logs", client.ErrCursor, len(seen))
+	}
+	return nil
 }
 
 // eventStream is one stream of events.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/a2aserver"
+	"github.com/troupe-run/troupe/internal/mcpserver"
 )
 
 // DefaultAddress is where a node with a server of its own listens, if the port is free.
@@ -274,7 +275,7 @@ func (s *Server) routes() []route {
 		list = append(list, route{"GET", "/metrics", s.cfg.Metrics.ServeHTTP})
 	}
 	if s.cfg.MCP != nil {
-		list = append(list, route{"POST", "/mcp", s.passOn(requireJSON(s.cfg.MCP))})
+		list = append(list, route{"POST", "/mcp", s.passOn(requireMessages(s.cfg.MCP))})
 	}
 	if s.cfg.A2A != nil {
 		list = append(list, route{"GET", a2aserver.CardPath, s.cfg.A2A.ServeHTTP}, route{"GET", a2aserver.NodeCardPath, s.cfg.A2A.ServeHTTP}, route{"POST", a2aserver.Path, s.passOn(s.cfg.A2A)})
@@ -303,12 +304,17 @@ func (s *Server) passOn(to http.Handler) http.HandlerFunc {
 	}
 }
 
-// requireJSON refuses what is no JSON as the API does: the library of the protocol answers it with a bare text.
-func requireJSON(next http.Handler) http.Handler {
+// requireMessages refuses what is not a message of MCP or a batch of few as the API does: the library of the protocol
+// answers it with a bare text, and serves a batch of any size.
+func requireMessages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw, err := io.ReadAll(r.Body) // passOn has read it
-		if err != nil || !json.Valid(raw) {
-			refuse(w, http.StatusBadRequest, "the body is not a valid request: it is no JSON", "send a message of the protocol MCP: docs/mcp.md")
+		problem := "it is not JSON"
+		if err == nil && json.Valid(raw) {
+			problem = mcpserver.MessageProblem(raw)
+		}
+		if problem != "" {
+			refuse(w, http.StatusBadRequest, "the body is not a valid request: "+problem, "send a message of the protocol MCP: docs/mcp.md")
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(raw))

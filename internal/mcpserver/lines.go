@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -31,8 +30,7 @@ func (f *lineFilter) Read(p []byte) (int, error) {
 	for len(f.rest) == 0 {
 		line, isLong, err := readLine(f.in)
 		if code, text := lineError(line, isLong); code != 0 {
-			answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}`+"\n", code, text)
-			if _, err := io.WriteString(f.out, answer); err != nil {
+			if _, err := io.WriteString(f.out, errorAnswer(code, text)+"\n"); err != nil {
 				return 0, err
 			}
 		} else if len(line) > 0 {
@@ -73,13 +71,8 @@ func lineError(line []byte, isLong bool) (code int, text string) {
 	case !json.Valid(line):
 		return jsonrpc.CodeParseError, "parse error: the line is not JSON"
 	}
-	messages := []json.RawMessage{line}
-	if line[0] == '[' {
-		_ = json.Unmarshal(line, &messages) // it is valid JSON, and an array
-	}
-	isBad := func(m json.RawMessage) bool { _, err := jsonrpc.DecodeMessage(m); return err != nil }
-	if len(messages) == 0 || slices.ContainsFunc(messages, isBad) {
-		return jsonrpc.CodeInvalidRequest, "invalid request: the line is no JSON-RPC message"
+	if problem := MessageProblem(line); problem != "" {
+		return jsonrpc.CodeInvalidRequest, "invalid request: " + problem
 	}
 	return 0, ""
 }
