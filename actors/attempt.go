@@ -166,4 +166,7 @@ func (a *modelAttempt) completeCall(client model.Client, req model.Request, emit
 		}
 	}()
 	a.reply, a.err = client.Complete(a.ctx, req, emit)
+	if !a.reply.Usage.InRange() { // as one that was not reported: the whole reservation is spent
+		a.reply.Usage, a.reply.UsageKnown = model.Usage{}, false
+	}
 }

@@ -239,6 +239,24 @@ func TestAClientThatPanicsIsAFailedAttempt(t *testing.T) {
 	}
 }
 
+// A usage that no call can have counts as unknown: the whole reservation is spent, and nothing is given back.
+func TestAttackImpossibleUsageIsUnknown(t *testing.T) {
+	for _, tokens := range []int64{-1_000_000, 1 << 62} {
+		client := clientFunc(func(context.Context, model.Request, func(model.Delta)) (model.Reply, error) {
+			r := sayReply("done")
+			r.Usage, r.UsageKnown = model.Usage{Input: tokens, Output: tokens}, true
+			return r, nil
+		})
+		s := playClient(t, memory.New(memory.Config{}), 1, client)
+		if err := s.node.Open(t.Context(), openedRun("r1")); err != nil {
+			t.Fatal(err)
+		}
+		if r := s.awaitResult(); r.Reason != spec.Completed || r.Budget.Used <= 0 || r.Budget.Used > r.Budget.Limit {
+			t.Errorf("%d: %s, %+v", tokens, r.Reason, r.Budget)
+		}
+	}
+}
+
 // A flood of entries for a shell that is behind: it is detached and reads for
 // itself (PROTOCOL P18), each entry once and in order, and it makes a checkpoint
 // for every 64 of them, not one for each.

@@ -89,6 +89,20 @@ func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.Cache
 // Prompt is the part of Total that the request caused.
 func (u Usage) Prompt() int64 { return u.Input + u.CacheRead + u.CacheCreation }
 
+// usageMax is more tokens than any call has, and few enough that no product with a price
+// overflows.
+const usageMax = 1 << 32
+
+// InRange reports whether each number can be one of a call: a usage that is not in range counts as unknown.
+func (u Usage) InRange() bool {
+	for _, n := range [...]int64{u.Input, u.Output, u.Reasoning, u.CacheRead, u.CacheCreation} {
+		if n < 0 || n > usageMax {
+			return false
+		}
+	}
+	return true
+}
+
 // Add sums two usages.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{Input: u.Input + v.Input, Output: u.Output + v.Output, Reasoning: u.Reasoning + v.Reasoning,

@@ -158,17 +158,8 @@ func IsObject(text string) bool {
 	return len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed)
 }
 
-// usageMax is more tokens than any call has, and few enough that no product with a price
-// overflows.
-const usageMax = 1 << 32
-
 // IsPlausibleUsage reports whether a reported usage can be true: no prompt has zero tokens.
 // Servers that do not count report zeros; IsPlausibleUsage treats them as unknown usage.
 func IsPlausibleUsage(u model.Usage) bool {
-	for _, n := range [...]int64{u.Input, u.Output, u.CacheRead, u.CacheCreation} {
-		if n < 0 || n > usageMax {
-			return false
-		}
-	}
-	return u.Prompt() > 0
+	return u.InRange() && u.Prompt() > 0
 }

@@ -329,7 +329,7 @@ func (p *replyPlay) fillUsage(reply *model.Reply, req model.Request) {
 	}
 	reply.UsageKnown = true
 	if u := p.reply.Usage; u != nil {
-		reply.Usage = model.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheCreation: u.CacheCreation}
+		reply.Usage = u.toModel()
 		return
 	}
 	reply.Usage = model.Usage{Input: byteTokens(promptBytes(req)), Output: byteTokens(p.outputSize())}

@@ -128,6 +128,10 @@ type Usage struct {
 	CacheCreation int64 `yaml:"cache_creation_input_tokens,omitempty"`
 }
 
+func (u Usage) toModel() model.Usage {
+	return model.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheCreation: u.CacheCreation}
+}
+
 // Failure is a scripted *model.Error.
 type Failure struct {
 	Class      model.ErrorClass `yaml:"class,omitempty"`
@@ -220,6 +224,9 @@ func checkReplies(agent string, replies []Reply) error {
 		}
 		if !stops[r.Stop] {
 			return bad("unknown stop %q", r.Stop)
+		}
+		if u := r.Usage; u != nil && !u.toModel().InRange() {
+			return bad("usage: each number is from 0 to 4294967296")
 		}
 		for _, c := range r.Calls {
 			switch c.Args.(type) {
