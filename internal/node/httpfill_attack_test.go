@@ -12,8 +12,6 @@ import (
 
 // A stream keeps the positions of its cursor as long as it lives: a cursor that names far more agents than the run has is
 // refused, also while another stream follows the run.
-//
-//behaviour:shows I2
 func TestAttackCursorOfAgentsThatAreNotThere(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
