@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/telemetry"
 )
 
 // Config of a handler.
@@ -21,6 +22,8 @@ type Config struct {
 	Version string
 	// Agents lists the agents that are offered.
 	Agents func() []Agent
+	// Spans gets a span of each message, whose run is its child; nil: there are none.
+	Spans *telemetry.Exporter
 }
 
 // Agent is an agent that is offered.
@@ -34,6 +37,12 @@ const (
 )
 
 const protocolVersion = "1.0"
+
+// Methods that begin runs.
+const (
+	methodSend   = "SendMessage"
+	methodStream = "SendStreamingMessage"
+)
 
 // NewHandler returns the handler of the paths. The HTTP API has checked Host, Origin and the token.
 func NewHandler(cfg Config) http.Handler {
@@ -136,7 +145,10 @@ type exchange struct {
 	cfg   Config
 	agent Agent
 	w     http.ResponseWriter
-	id    json.RawMessage // of the request
+	id    json.RawMessage    // of the request
+	span  *telemetry.Request // of a message; nil: there is none
+	// streamed is the error that a stream has sent.
+	streamed error
 }
 
 // rpcRequest is a request of JSON-RPC.
@@ -188,10 +200,8 @@ func isID(raw json.RawMessage) bool {
 // dispatch carries out a request. It returns an error that was not sent.
 func (x *exchange) dispatch(r *http.Request, q rpcRequest) error {
 	switch q.Method {
-	case "SendMessage":
-		return x.send(r, q.Params)
-	case "SendStreamingMessage":
-		return x.sendStreaming(r, q.Params)
+	case methodSend, methodStream:
+		return x.traceMessage(r, q)
 	case "GetTask":
 		return x.getTask(r.Context(), q.Params)
 	case "CancelTask":

@@ -162,13 +162,16 @@ func (s *taskStream) end(info client.RunInfo, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
+		s.x.streamed = err
 		s.document(map[string]any{"jsonrpc": "2.0", "id": s.x.id, "error": explain(err)})
 		return
 	}
 	if r := info.Result; r != nil && info.State == client.RunFinished && r.Text != s.sent.String() {
 		s.artifact(r.Text, false, true)
 	}
-	s.status(status(stateOf(info)))
+	state, words := stateOf(info)
+	s.x.traceState(state)
+	s.status(status(state, words))
 }
 
 func (s *taskStream) artifact(text string, more, last bool) {

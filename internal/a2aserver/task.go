@@ -91,6 +91,7 @@ func (x *exchange) newRun(r *http.Request, raw json.RawMessage) (sendParams, cli
 	run.RunID, run.Caller = cmp.Or(run.RunID, client.NewID()), cmp.Or(run.Caller, callerName)
 	run.Conversation, run.Trace = cmp.Or(p.Message.ContextID, run.Conversation), cmp.Or(run.Trace, r.Header.Get(client.TraceHeader))
 	run.DisallowedTools = append(slices.Clone(run.DisallowedTools), noForeignCalls)
+	x.traceRun(p.Message.MessageID, &run)
 	return p, run, nil
 }
 
@@ -110,6 +111,7 @@ func (x *exchange) send(r *http.Request, raw json.RawMessage) error {
 		return err
 	}
 	if p.Configuration.ReturnImmediately {
+		x.traceState(stateSubmitted)
 		x.reply(map[string]any{"task": submittedTask(run)})
 		return nil
 	}
@@ -117,6 +119,8 @@ func (x *exchange) send(r *http.Request, raw json.RawMessage) error {
 	if err != nil {
 		return err
 	}
+	state, _ := stateOf(info)
+	x.traceState(state)
 	x.reply(map[string]any{"task": taskOf(info)})
 	return nil
 }
@@ -194,8 +198,11 @@ func status(state, words string) map[string]any {
 
 // submittedTask is the task of a run that a node has accepted.
 func submittedTask(run client.RunRequest) map[string]any {
-	return map[string]any{"id": run.RunID, "contextId": cmp.Or(run.Conversation, run.RunID), "status": status(stateSubmitted, "")}
+	return map[string]any{"id": run.RunID, "contextId": conversationOf(run), "status": status(stateSubmitted, "")}
 }
+
+// conversationOf is the conversation of a run: a run without one is one of its own.
+func conversationOf(run client.RunRequest) string { return cmp.Or(run.Conversation, run.RunID) }
 
 // taskOf is the task of a run as it is now.
 func taskOf(info client.RunInfo) map[string]any {

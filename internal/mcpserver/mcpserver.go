@@ -21,6 +21,7 @@ import (
 	"github.com/troupe-run/troupe/internal/abandon"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/investigator"
+	"github.com/troupe-run/troupe/internal/telemetry"
 )
 
 const (
@@ -50,6 +51,8 @@ type Config struct {
 	Prepare func(*client.RunRequest) error
 	// Observe gets the method of each request that was answered, the tool that it called, and how that went. Default: nothing does.
 	Observe func(method, tool string, took time.Duration, failed bool)
+	// Spans gets a span of each call of a tool, whose run is its child; nil: there are none.
+	Spans *telemetry.Exporter
 	// Answers offers the tool answer. A model calls the tools of an MCP client: with it, a model approves calls.
 	Answers bool
 }
@@ -81,6 +84,7 @@ func ListAgents(own ...Agent) ([]Agent, error) {
 func newServer(request context.Context, cfg Config, calls *sync.WaitGroup, isNodeGone func() bool) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "troupe", Title: "troupe", Version: cfg.Version}, nil)
 	tools := toolNames{}
+	s.AddReceivingMiddleware(cfg.traceCalls(tools))
 	if cfg.Observe != nil {
 		s.AddReceivingMiddleware(cfg.observer(tools))
 	}
@@ -188,7 +192,7 @@ func (v verbs) run(ctx context.Context, call *mcp.CallToolRequest, in runArgumen
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer v.onLeave(cancel)()
-	asked, err := v.prepare(in.request(), call)
+	asked, err := v.prepare(ctx, in.request(), call)
 	if err != nil {
 		return nil, nil, explain(err)
 	}
@@ -207,8 +211,8 @@ func (v verbs) run(ctx context.Context, call *mcp.CallToolRequest, in runArgumen
 }
 
 // prepare completes a request with what the operator of the server has named, and with the trace of the call.
-func (v verbs) prepare(r client.RunRequest, call *mcp.CallToolRequest) (client.RunRequest, error) {
-	r.Dir, r.Model, r.Trace = cmp.Or(r.Dir, v.Dir), cmp.Or(r.Model, v.Model), traceOf(call)
+func (v verbs) prepare(ctx context.Context, r client.RunRequest, call *mcp.CallToolRequest) (client.RunRequest, error) {
+	r.Dir, r.Model, r.Trace = cmp.Or(r.Dir, v.Dir), cmp.Or(r.Model, v.Model), requestSpan(ctx).BeginRun(r.RunID, traceOf(call))
 	if v.Prepare == nil {
 		return r, nil
 	}
@@ -280,7 +284,7 @@ func (v verbs) agentTool(name string) mcp.ToolHandlerFor[taskArguments, any] {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer v.onLeave(cancel)()
-		asked, err := v.prepare(client.RunRequest{RunID: client.NewID(), Prompt: in.Task, Agent: name, Dir: in.Dir, Outside: true}, call)
+		asked, err := v.prepare(ctx, client.RunRequest{RunID: client.NewID(), Prompt: in.Task, Agent: name, Dir: in.Dir, Outside: true}, call)
 		if err != nil {
 			return nil, nil, explain(err)
 		}

@@ -103,8 +103,8 @@ func (n *Node) serveHTTP() error {
 
 // protocolHandlers serve MCP and A2A with the rights of a client.
 func protocolHandlers(n *Node, c *client.Client) (tools, tasks http.Handler) {
-	tools = mcpserver.NewHandler(mcpserver.Config{Client: c, Version: control.Version(), Agents: n.listToolAgents, Answers: n.cfg.HTTP.MCPAnswers, Observe: n.watch.metrics.ObserveMCPRequest})
-	tasks = a2aserver.NewHandler(a2aserver.Config{Client: c, Version: control.Version(), Agents: func() []a2aserver.Agent { return listA2AAgents(n) }})
+	tools = mcpserver.NewHandler(mcpserver.Config{Client: c, Version: control.Version(), Agents: n.listToolAgents, Answers: n.cfg.HTTP.MCPAnswers, Observe: n.watch.metrics.ObserveMCPRequest, Spans: n.spans})
+	tasks = a2aserver.NewHandler(a2aserver.Config{Client: c, Version: control.Version(), Agents: func() []a2aserver.Agent { return listA2AAgents(n) }, Spans: n.spans})
 	return tools, tasks
 }
 

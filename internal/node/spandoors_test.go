@@ -149,18 +149,27 @@ func TestCallsOfForeignAgentsCarryTheTrace(t *testing.T) {
 	waitFinished(t, c, id, spec.Completed)
 }
 
-// expectForeignRun waits until a call of the run has the span of another run below it, in the same trace.
+// expectForeignRun waits until a call of the run has the span of another run below it, and between them that of the
+// message, all in the same trace.
 func (r *spanReceiver) expectForeignRun(t *testing.T, run string) {
 	t.Helper()
 	waitUntil(t, "the run of the agent is a child of the call", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, s := range r.spans {
-			call := r.spans[hex.EncodeToString(s.TraceId)+"/"+hex.EncodeToString(s.ParentSpanId)]
-			if isRunSpan(s) && call != nil && call.Name == "execute_tool delegate" && attributeText(call.Attributes, "troupe.run") == run {
+			message := r.parentOf(s)
+			if !isRunSpan(s) || message == nil || message.Name != "SendStreamingMessage" {
+				continue
+			}
+			if call := r.parentOf(message); call != nil && call.Name == "execute_tool delegate" && attributeText(call.Attributes, "troupe.run") == run {
 				return attributeText(s.Attributes, "troupe.run") != run
 			}
 		}
 		return false
 	})
+}
+
+// parentOf returns the span that is the parent of another; nil if it has not come. The caller holds mu.
+func (r *spanReceiver) parentOf(s *receivedSpan) *receivedSpan {
+	return r.spans[hex.EncodeToString(s.TraceId)+"/"+hex.EncodeToString(s.ParentSpanId)]
 }

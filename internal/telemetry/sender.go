@@ -156,6 +156,10 @@ func (s *sender) sendBatch(ctx context.Context, list []span) {
 func (s *sender) encode(ctx context.Context, list []span) []*tracepb.Span {
 	spans := make([]*tracepb.Span, 0, len(list))
 	for _, one := range list {
+		if one.trace != nil { // of a request, which is sampled
+			spans = append(spans, runFacts{trace: *one.trace, openedMS: one.startMS}.encode(one, s.cfg.Mask.MaskText))
+			continue
+		}
 		run, err := s.runs.find(ctx, one.run)
 		if err != nil {
 			s.queue.lose(1, err)

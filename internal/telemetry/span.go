@@ -68,7 +68,8 @@ const (
 // span is one thing that has ended, before it is encoded.
 type span struct {
 	run        string
-	id, parent spanID // a zero parent: that of the run's trace
+	trace      *traceContext // nil: that of the run
+	id, parent spanID        // a zero parent: that of the trace
 	name       string
 	kind       tracepb.Span_SpanKind
 	startMS    int64
