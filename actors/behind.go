@@ -32,6 +32,21 @@ type (
 	}
 )
 
+// Unread counts the entries that one shell was sent and has not read. Its methods must not block, and several goroutines
+// call them.
+type Unread interface {
+	Sent()
+	Read()
+	// Forget ends the count: the shell has ended, and its log still has the entries.
+	Forget()
+}
+
+type uncounted struct{}
+
+func (uncounted) Sent()   {}
+func (uncounted) Read()   {}
+func (uncounted) Forget() {}
+
 // forwardEntry sends an entry to its shell, unless the shell is detached.
 func (r *router) forwardEntry(c actor.Context, p *shellPlace, m mailbox.Message) {
 	p.head, p.touched = m.Place, time.Now()
@@ -42,6 +57,9 @@ func (r *router) forwardEntry(c actor.Context, p *shellPlace, m mailbox.Message)
 		c.Send(p.pid, factMessage{activation.Detached{Through: p.head}})
 	default:
 		p.waiting++
+		if known, ok := r.pids[p.pid.Id]; ok {
+			known.unread.Sent()
+		}
 		c.Send(p.pid, m)
 	}
 }

@@ -38,7 +38,8 @@ func (p *shellPlace) countCrash(now time.Time) (pause time.Duration, hopeless bo
 
 // restartCrashed starts another shell after a pause, a bounded number of times.
 func (r *router) restartCrashed(c actor.Context, pid *actor.PID) {
-	at, ok := r.pids[pid.Id]
+	known, ok := r.pids[pid.Id]
+	at := known.at
 	if !ok || r.ctx.Err() != nil {
 		return
 	}

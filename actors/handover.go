@@ -84,8 +84,9 @@ func (r *router) handOffOf(at mailbox.Address) *handOff {
 
 // forgetShell forgets a shell that has ended.
 func (r *router) forgetShell(pid *actor.PID) {
-	if at, ok := r.pids[pid.Id]; ok {
-		r.cfg.Alive(at, -1)
+	if known, ok := r.pids[pid.Id]; ok {
+		r.cfg.Alive(known.at, -1)
+		known.unread.Forget()
 	}
 	delete(r.pids, pid.Id)
 	for _, l := range r.handOffs {

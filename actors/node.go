@@ -56,6 +56,10 @@ type Config struct {
 	// Alive receives +1 when a shell is about to start, before Holds is called for it, and -1
 	// when the shell has ended. It must not block. Default: no calls.
 	Alive func(at mailbox.Address, change int)
+	// Named receives the name of an agent whose shell has read it. It must not block. Default: no calls.
+	Named func(at mailbox.Address, name string)
+	// CountUnread makes the count of the entries that a new shell was sent and has not read. Default: they are not counted.
+	CountUnread func() Unread
 	// Serves reports whether a node that takes shards of a pool is alive. While one is, a
 	// child that has given no sign of life is not given up: its node may be slow, or be
 	// activating others first. It must not block. Default: unknown, and the child is given up
@@ -167,6 +171,12 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	if cfg.Alive == nil {
 		cfg.Alive = func(mailbox.Address, int) {}
+	}
+	if cfg.Named == nil {
+		cfg.Named = func(mailbox.Address, string) {}
+	}
+	if cfg.CountUnread == nil {
+		cfg.CountUnread = func() Unread { return uncounted{} }
 	}
 	if cfg.Serves == nil {
 		cfg.Serves = func(string) bool { return false }

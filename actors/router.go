@@ -33,7 +33,7 @@ type router struct {
 	cfg    Config
 	hands  *dispatcher.WorkerPool
 	shells map[mailbox.Address]*shellPlace
-	pids   map[string]mailbox.Address
+	pids   map[string]liveShell
 	gone   map[mailbox.Address]struct{}
 	recent []mailbox.Address // the addresses in gone, oldest first
 
@@ -46,6 +46,12 @@ type router struct {
 	// Timers of rest.go; nil: not armed.
 	sweeper, tidier, alarmer *time.Timer
 	alarmAt                  int64 // when the alarmer fires
+}
+
+// liveShell is what the router knows of a shell by its id.
+type liveShell struct {
+	at     mailbox.Address
+	unread Unread
 }
 
 // shellPlace holds what the router knows of one address.
@@ -67,7 +73,7 @@ type shellPlace struct {
 }
 
 func newRouter(ctx context.Context, cfg Config, hands *dispatcher.WorkerPool) *router {
-	return &router{ctx: ctx, cfg: cfg, hands: hands, shells: map[mailbox.Address]*shellPlace{}, pids: map[string]mailbox.Address{},
+	return &router{ctx: ctx, cfg: cfg, hands: hands, shells: map[mailbox.Address]*shellPlace{}, pids: map[string]liveShell{},
 		gone: map[mailbox.Address]struct{}{}}
 }
 
@@ -180,11 +186,11 @@ func (r *router) spawnShell(c actor.Context, at mailbox.Address, p *shellPlace) 
 	p.waiting, p.detached, p.touched = 0, false, time.Now()
 	r.lookAround(c)
 	epoch := mailbox.Epoch{Lease: lease, Start: p.starts}
-	self := c.Self()
-	props := actor.PropsFromProducer(func() actor.Actor { return actor.ReceiveFunc(newShell(r.ctx, &r.cfg, at, epoch, self).receive) },
+	self, unread := c.Self(), r.cfg.CountUnread()
+	props := actor.PropsFromProducer(func() actor.Actor { return actor.ReceiveFunc(newShell(r.ctx, &r.cfg, at, epoch, self, unread).receive) },
 		actor.WithDispatcher(r.hands))
 	p.pid = c.Spawn(props)
-	r.pids[p.pid.Id] = at
+	r.pids[p.pid.Id] = liveShell{at, unread}
 	for _, w := range p.results {
 		c.Send(p.pid, w)
 	}

@@ -40,10 +40,12 @@ type shell struct {
 	start  string // nonce of the activation
 	state  activation.State
 	work   activeWork
+	unread Unread // entries that the router has sent
+	named  bool   // Named has been called
 }
 
-func newShell(ctx context.Context, cfg *Config, at mailbox.Address, epoch mailbox.Epoch, router *actor.PID) *shell {
-	s := &shell{ctx: ctx, cfg: cfg, log: cfg.Logger, router: router, addr: at, start: newNonce()}
+func newShell(ctx context.Context, cfg *Config, at mailbox.Address, epoch mailbox.Epoch, router *actor.PID, unread Unread) *shell {
+	s := &shell{unread: unread, ctx: ctx, cfg: cfg, log: cfg.Logger, router: router, addr: at, start: newNonce()}
 	s.state = activation.New(at, s.start, epoch, cfg.Name, cfg.OnEvent != nil)
 	s.work.busy = func(change int) { cfg.Busy(at, change) }
 	return s
@@ -65,6 +67,7 @@ func (s *shell) receive(c actor.Context) {
 		s.work.cancelAll()
 		s.leaveThrottle(c)
 	case mailbox.Message:
+		s.unread.Read()
 		s.passFailpoints(m)
 		s.learnFact(c, activation.EntryArrived{Message: m})
 	case logCaught:
@@ -94,9 +97,19 @@ func (s *shell) learnFact(c actor.Context, fact any) {
 	}
 	state, actions := activation.Step(s.state, e)
 	s.state = state
+	s.reportName()
 	for _, action := range actions {
 		s.carryOut(c, action)
 	}
+}
+
+// reportName reports the name of the agent once, when its task is known.
+func (s *shell) reportName() {
+	if s.named || s.state.Agent == nil || s.state.Agent.State.Task.Name == "" {
+		return
+	}
+	s.named = true
+	s.cfg.Named(s.addr, s.state.Agent.State.Task.Name)
 }
 
 // passFailpoints passes the failpoints before an entry is read.

@@ -58,7 +58,7 @@ func (e *stepEvents) publishEnd(i int, c Call, r model.ToolResult, tools *toolRu
 		return false
 	})
 	e.publishCall(i, callKind(c.Child, event.KindToolFinished, event.KindDelegationFinished),
-		event.ToolCall{Call: c.ID, Tool: c.Name, Child: c.Child, Error: r.Error, Bytes: len(r.Text), Text: r.Text})
+		event.ToolCall{Call: c.ID, Tool: c.Name, Child: c.Child, Error: r.Error, Bytes: len(r.Text), Text: r.Text, Synthetic: c.Synthetic})
 	if c.Name == skillTool && !r.Error && tools.skills {
 		var args struct{ Name string }
 		decodeArgs(c.Args, &args)
@@ -71,6 +71,7 @@ func (e *stepEvents) publishEnd(i int, c Call, r model.ToolResult, tools *toolRu
 func (e *stepEvents) publishRefusal(calls []Call, results []model.ToolResult, tools *toolRules) {
 	for i, c := range calls {
 		if e.replied || c.Stage != Ended {
+			c.Synthetic = event.NeverStarted
 			e.publishEnd(i, c, results[i], tools)
 		}
 	}

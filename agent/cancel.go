@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
@@ -60,9 +61,9 @@ func cancelCalls(s State) (State, []Effect) {
 		case c.Stage == Pending || c.Stage == Starting || c.Stage == Retrying: //mutant:cancel-of-unstarted
 			setCall(&s, i, c.endUnbegun(s.Cancel.neverBegun()))
 		case c.Stage == Running && s.Cancel.Now && c.isDelegation():
-			setCall(&s, i, c.fail("canceled while the child was running"))
+			setCall(&s, i, c.cutOff(event.Killed, "canceled while the child was running"))
 		case c.Stage == Running && s.Cancel.Now && c.Sends:
-			setCall(&s, i, c.fail(c.notKnownText()))
+			setCall(&s, i, c.cutOff(event.Killed, c.notKnownText()))
 		case c.Stage == Running && s.Cancel.Now:
 			fx = append(fx, AbortTool{Call: c.ID})
 		}
@@ -92,7 +93,7 @@ func answerOpenCalls(s State, pending, running string) State {
 			if c.Name == askTool {
 				text = notAnswered
 			}
-			setCall(&s, i, c.fail(text))
+			setCall(&s, i, c.cutOff(event.Killed, text))
 		}
 	}
 	return s

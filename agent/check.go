@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/clip"
@@ -219,9 +220,16 @@ func (c Call) deny(text string) Call {
 	return c.fail(text)
 }
 
+// cutOff ends a call that something kept from beginning, or ended before its result was there.
+func (c Call) cutOff(as event.Synthetic, text string) Call {
+	c = c.fail(text)
+	c.Synthetic = as
+	return c
+}
+
 func (c Call) end(r model.ToolResult) Call {
 	r.Call = c.ID
-	c.Stage, c.Result = Ended, r
+	c.Stage, c.Result, c.Synthetic = Ended, r, ""
 	return c
 }
 

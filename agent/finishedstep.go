@@ -149,6 +149,9 @@ func (f *finishedStep) completeCall(e *stepEvent, d event.ToolCall) {
 	if d.Call == r.Call {
 		d.TookMS, d.Metrics, d.MetricsLost = r.TookMS, r.Metrics.Map(), max(0, r.MetricsLost)
 	}
+	if d.Call == r.Call && r.Killed {
+		d.Synthetic = event.Killed
+	}
 	switch {
 	case f.published.replied && len(f.after.Calls) == 0: // no call of the reply runs
 		e.Kind, d.Child = event.KindToolFinished, ""

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
@@ -166,7 +167,7 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 	c.Gate.Node = s.Node
 	switch v.decision {
 	case spec.HookPrevent:
-		return haltByHook(s.withCall(i, c.fail(c.notRunText()+": the run was ended by "+v.reasonText()).withLostNote()), spec.PolicyBlocked, v.reasonText()) //mutant:prevented-call-runs
+		return haltByHook(s.withCall(i, c.cutOff(c.notRunAs(), c.notRunText()+": the run was ended by "+v.reasonText()).withLostNote()), spec.PolicyBlocked, v.reasonText()) //mutant:prevented-call-runs
 	case spec.HookDeny:
 		c = c.deny("denied by " + v.reasonText()) //mutant:denied-call-runs
 	case spec.HookAsk:
@@ -278,7 +279,7 @@ func (c Call) endGate(notBegun string) Call {
 		return c.withholdResult(notJudged)
 	}
 	if c.isLost() {
-		return c.fail("killed while running: its outcome is unknown")
+		return c.cutOff(event.Killed, "killed while running: its outcome is unknown")
 	}
-	return c.fail(notBegun)
+	return c.cutOff(event.NeverStarted, notBegun)
 }

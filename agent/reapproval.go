@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -38,6 +39,14 @@ func (c Call) notRunText() string {
 		return "not run again"
 	}
 	return "never started"
+}
+
+// notRunAs is what a call had come to that ends before it begins.
+func (c Call) notRunAs() event.Synthetic {
+	if c.isLost() {
+		return event.Killed
+	}
+	return event.NeverStarted
 }
 
 const lostNote = "\n[it had been started before, and whether that took effect is unknown]"

@@ -157,7 +157,7 @@ func lostCalls(s State) (State, []Effect) {
 		var e Effect
 		switch {
 		case s.Preempted && s.Cancel == nil && c.Stage == Running && c.Class == model.Read && !c.isRemote():
-			s = s.withCall(i, c.fail(abortedRead).skippedByPerson())
+			s = s.withCall(i, c.cutOff(event.Killed, abortedRead).skippedByPerson())
 			continue
 		case c.Stage == Ended || c.Stage == Pending || c.Stage == Retrying || c.Gate.Person != "":
 			continue // the timer of a retry is among the clocks
@@ -167,9 +167,9 @@ func lostCalls(s State) (State, []Effect) {
 			continue
 		case s.Cancel != nil:
 			if c.Stage == Running && !c.isRemote() || c.isLostBefore() {
-				s = s.withCall(i, c.fail("killed while running: its outcome is unknown"))
+				s = s.withCall(i, c.cutOff(event.Killed, "killed while running: its outcome is unknown"))
 			} else if c.Stage == Starting {
-				s = s.withCall(i, c.fail("never started: the run was canceled"))
+				s = s.withCall(i, c.cutOff(event.NeverStarted, "never started: the run was canceled"))
 			}
 			continue
 		case c.Name == askTool: // the log of the run holds the question
@@ -178,7 +178,7 @@ func lostCalls(s State) (State, []Effect) {
 			c.Attempt--
 			s, e = enterCall(s.withCall(i, c), i)
 		case c.Attempt >= callAttemptsMax:
-			s = s.withCall(i, c.fail(fmt.Sprintf("not run again: it was begun %d times, and its process ended each time before it did", c.Attempt)))
+			s = s.withCall(i, c.cutOff(event.Killed, fmt.Sprintf("not run again: it was begun %d times, and its process ended each time before it did", c.Attempt)))
 			continue
 		case c.Class == model.Idempotent && s.Fork.Originals: //mutant:original-repeated-by-a-fork
 			s, e = unknownOutcome(s, c)

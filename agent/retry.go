@@ -57,9 +57,9 @@ func (c Call) endUnbegun(never string) Call {
 	case c.Tries > 0: // the result of the last attempt is kept
 		c = c.fail(fmt.Sprintf("%s\n[failed %d times, and was not run again: %s]", c.Result.Text, c.Tries, reasonPart(never)))
 	case lost:
-		return c.fail("killed while running: its outcome is unknown")
+		return c.cutOff(event.Killed, "killed while running: its outcome is unknown")
 	default:
-		c = c.fail(never)
+		c = c.cutOff(event.NeverStarted, never)
 	}
 	if lost {
 		return c.withLostNote()

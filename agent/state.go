@@ -3,6 +3,7 @@ package agent
 import (
 	"slices"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/permission"
@@ -150,6 +151,7 @@ type Call struct {
 	Child      spec.ID // set: a delegate, and the child's id
 	Sends      bool    // a message to the supervisor, which answers: for another agent, or about the backlog
 	Stage      Stage
+	Synthetic  event.Synthetic // Ended: the loop wrote the result, since the call was cut off
 	Attempt    int
 	Activation string // the activation that began it
 	Result     model.ToolResult

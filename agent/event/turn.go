@@ -128,7 +128,19 @@ type ToolCall struct {
 	// Metrics are what the tool has reported about the call, and MetricsLost how many reports broke a limit.
 	Metrics     map[string]float64 `json:"metrics,omitempty"`
 	MetricsLost int                `json:"metrics_lost,omitempty"`
+	// Synthetic says that the loop wrote the result, because something kept the call from beginning or cut it off. It is
+	// for this process only: the events of old logs stay as they were.
+	Synthetic Synthetic `json:"-"`
 }
+
+// Synthetic is what a call had come to when the loop wrote its result.
+type Synthetic string
+
+// What calls had come to.
+const (
+	NeverStarted Synthetic = "never_started"
+	Killed       Synthetic = "killed" // it ran; its outcome is unknown, or it was aborted
+)
 
 // Stop is stop.proposed, stop.allowed and stop.vetoed.
 type Stop struct {

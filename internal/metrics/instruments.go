@@ -19,6 +19,7 @@ type instruments struct {
 	budgetDenied, cost, toolCalls, toolRetries *prometheus.CounterVec
 	loops, compactions, providerRequests       *prometheus.CounterVec
 	retryAfter                                 *prometheus.HistogramVec
+	synthetic                                  *prometheus.CounterVec
 }
 
 func newInstruments() instruments {
@@ -55,6 +56,7 @@ func newInstruments() instruments {
 			"US dollars of runs that ended, as far as prices are known, by the model of the run.", ownProvider, ownModel),
 		toolCalls:   newCounter(toolCalls, "Tool calls that ended or were denied.", ownTool, ownOutcome),
 		toolRetries: newCounter(toolRetries, "Tool calls that were tried again.", ownTool),
+		synthetic:   newCounter(syntheticResults, "Results that the loop wrote for tool calls that were kept from beginning or cut off.", ownPath),
 		loops:       newCounter(loopDetections, "Times that an agent was found to repeat itself.", ownTier),
 		compactions: newCounter(compactions, "Compactions of prompts.", ownStage),
 		providerRequests: newCounter(providerRequests,
@@ -75,5 +77,5 @@ func newCounter(name, help string, labels ...string) *prometheus.CounterVec {
 func (i instruments) all() []prometheus.Collector {
 	return []prometheus.Collector{i.tokenUsage, i.operationDuration, i.agentDuration, i.agentCalls, i.agentToolCalls, i.toolDuration, i.runDuration, i.delegationDepth,
 		i.runsStarted, i.runsTakenOver, i.runsFinished, i.runsRemoved, i.turns, i.delegations, i.budgetUsed, i.questions, i.budgetDenied, i.cost, i.toolCalls, i.toolRetries,
-		i.firstChunk, i.outputChunk, i.mcpClientDuration, i.mcpServerDuration, i.delegationWait, i.actorRestarts, i.logAppends, i.loops, i.compactions, i.providerRequests, i.retryAfter}
+		i.firstChunk, i.outputChunk, i.mcpClientDuration, i.mcpServerDuration, i.delegationWait, i.actorRestarts, i.logAppends, i.loops, i.synthetic, i.compactions, i.providerRequests, i.retryAfter}
 }

@@ -15,6 +15,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 // Config of a Recorder.
@@ -28,7 +29,8 @@ type Config struct {
 // Gauges are the state of a node at one moment.
 type Gauges struct {
 	RunsActive, RunsQueued      int
-	AgentsActive, AgentsResting int64
+	AgentsResting               int64
+	MailboxMessages             int64
 	EventsDropped               int64 // so far
 	SpansExported, SpansDropped int64 // so far
 	SpansWaiting                int
@@ -46,6 +48,7 @@ type Recorder struct {
 	agents map[string]liveAgent // by address
 	runs   map[string]liveRun   // by id
 	asked  map[string]time.Time // delegations whose child has not started, by the child's address
+	actors map[mailbox.Address]liveActor
 }
 
 // liveRun is a run whose supervisor is on this node. Without a model, it began on another.
@@ -67,9 +70,9 @@ type liveAgent struct {
 // New returns a Recorder that has seen nothing.
 func New(cfg Config) *Recorder {
 	r := &Recorder{registry: prometheus.NewRegistry(), instruments: newInstruments(), labels: labelLimit{seen: map[string]map[string]struct{}{}},
-		agents: map[string]liveAgent{}, runs: map[string]liveRun{}, asked: map[string]time.Time{}}
+		agents: map[string]liveAgent{}, runs: map[string]liveRun{}, asked: map[string]time.Time{}, actors: map[mailbox.Address]liveActor{}}
 	r.registry.MustRegister(r.all()...)
-	r.registry.MustRegister(&stateCollector{read: cfg.Read, budgets: r.sumBudgets,
+	r.registry.MustRegister(&stateCollector{read: cfg.Read, budgets: r.sumBudgets, actors: r.countActors,
 		build: prometheus.NewDesc(buildInfo, "Build of the node; always 1.", nil, prometheus.Labels{ownVersion: cfg.Version, ownNode: cfg.Node})})
 	r.handler = promhttp.HandlerFor(r.registry, promhttp.HandlerOpts{ErrorLog: errorLog{cfg.Logger}, MaxRequestsInFlight: scrapesAtOnce})
 	return r
@@ -138,13 +141,14 @@ func (l *labelLimit) value(label, text string) string {
 type stateCollector struct {
 	read    func() Gauges
 	budgets func() (limit, reserved int64)
+	actors  func() map[string]int // in memory, by the name of the agent
 	build   *prometheus.Desc
 }
 
 var gaugeHelp = []struct{ name, help string }{
 	{runsActive, "Runs that are live on this node."},
 	{runsQueued, "Runs that wait until fewer runs are live on this node."},
-	{agentsActive, "Actors in memory on this node: agents and supervisors."},
+	{mailboxMessages, "Entries that actors in memory were sent and have not read."},
 	{agentsResting, "Passivated actors in the logs of this node: they wait for a person, another agent or the clock."},
 	{spansWaiting, "Spans that wait to be sent."},
 	{logsWritable, "1 if the node can write its logs, 0 if entries wait."},
@@ -180,6 +184,7 @@ func (c *stateCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, counter := range counterHelp {
 		to <- counter.desc
 	}
+	to <- agentsActiveDesc
 	to <- c.build
 }
 
@@ -188,13 +193,16 @@ func (c *stateCollector) Collect(to chan<- prometheus.Metric) {
 	limit, reserved := c.budgets()
 	for name, v := range map[string]float64{
 		spansWaiting: float64(g.SpansWaiting),
-		runsActive:   float64(g.RunsActive), runsQueued: float64(g.RunsQueued), agentsActive: float64(g.AgentsActive), agentsResting: float64(g.AgentsResting),
+		runsActive:   float64(g.RunsActive), runsQueued: float64(g.RunsQueued), agentsResting: float64(g.AgentsResting), mailboxMessages: float64(g.MailboxMessages),
 		logsWritable: oneIf(g.LogsWritable), nodeReady: oneIf(g.Ready), budgetLimit: float64(limit), budgetReserved: float64(reserved),
 	} {
 		to <- prometheus.MustNewConstMetric(gaugeDescs[name], prometheus.GaugeValue, v)
 	}
 	for _, counter := range counterHelp {
 		to <- prometheus.MustNewConstMetric(counter.desc, prometheus.CounterValue, float64(counter.read(g)))
+	}
+	for name, n := range c.actors() {
+		to <- prometheus.MustNewConstMetric(agentsActiveDesc, prometheus.GaugeValue, float64(n), name)
 	}
 	to <- prometheus.MustNewConstMetric(c.build, prometheus.GaugeValue, 1)
 }

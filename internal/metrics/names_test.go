@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 var metricName = regexp.MustCompile(`\b(?:troupe|gen_ai|mcp)_[a-z_]+\b`)
@@ -110,5 +112,31 @@ func TestTimesBetweenEvents(t *testing.T) {
 		if !strings.Contains(written.Body.String(), line) {
 			t.Errorf("the metrics lack %s", line)
 		}
+	}
+}
+
+// Actors are counted by the name of the agent as long as they are in memory, and a tree of many names has no more series
+// than other labels: those of a hostile tree are added.
+func TestAttackActorsInMemoryAreCountedByFewNames(t *testing.T) {
+	r := New(Config{Read: func() Gauges { return Gauges{} }})
+	for i := range 5 * valuesMax {
+		at := mailbox.At("r", "root-"+strconv.Itoa(i))
+		r.ActorAlive(at, 1)
+		r.AgentNamed(at, "name "+strconv.Itoa(i))
+	}
+	r.ActorAlive(mailbox.At("r", mailbox.Super), 1)
+	counts := r.countActors()
+	if len(counts) != valuesMax+2 || counts[valueOfTooMany] != 4*valuesMax || counts[""] != 1 {
+		t.Errorf("%d names, %d of others, %d without", len(counts), counts[valueOfTooMany], counts[""])
+	}
+	for i := range 5 * valuesMax {
+		at := mailbox.At("r", "root-"+strconv.Itoa(i))
+		r.ActorAlive(at, 1) // another shell, after a crash or a new claim
+		r.ActorAlive(at, -1)
+		r.ActorAlive(at, -1)
+		r.AgentNamed(at, "late")
+	}
+	if counts = r.countActors(); len(counts) != 1 || counts[""] != 1 || len(r.actors) != 1 {
+		t.Errorf("%v", counts)
 	}
 }

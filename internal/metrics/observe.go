@@ -33,7 +33,7 @@ func (r *Recorder) Observe(e event.Published) {
 	case event.AgentFinished:
 		r.observeAgent(e, d)
 	case event.TurnFinished:
-		r.turns.WithLabelValues(r.labels.value(ownAgent, r.nameOf(e)), string(d.Transition)).Inc()
+		r.turns.WithLabelValues(r.labels.value(ownAgent, r.nameOf(e.Run, e.Agent)), string(d.Transition)).Inc()
 	case event.ModelFinished:
 		r.observeModel(e, d)
 	case event.GatePaused:
@@ -70,9 +70,11 @@ func (r *Recorder) observeTool(e event.Published) {
 		case event.KindDelegationFinished:
 			r.forgetWait(e.Run + "." + string(d.Child))
 			r.delegations.WithLabelValues(outcomeOf(d.Error)).Inc()
+			r.countSynthetic(d)
 		case event.KindToolFinished:
 			tool := r.labels.value(ownTool, d.Tool)
 			r.toolCalls.WithLabelValues(tool, outcomeOf(d.Error)).Inc()
+			r.countSynthetic(d)
 			r.toolDuration.WithLabelValues(operationTool, tool, errorIf(d.Error)).Observe(seconds(d.TookMS))
 			if rest, ok := strings.CutPrefix(d.Tool, mcpPrefix); ok {
 				method := methodCall
@@ -88,6 +90,12 @@ func (r *Recorder) observeTool(e event.Published) {
 		}
 	case event.ToolRetry:
 		r.toolRetries.WithLabelValues(r.labels.value(ownTool, d.Tool)).Inc()
+	}
+}
+
+func (r *Recorder) countSynthetic(d event.ToolCall) {
+	if d.Synthetic != "" {
+		r.synthetic.WithLabelValues(string(d.Synthetic)).Inc()
 	}
 }
 
@@ -192,12 +200,6 @@ func (r *Recorder) trackAgent(key string, a liveAgent) {
 		clear(r.agents)
 	}
 	r.agents[key] = a
-}
-
-func (r *Recorder) nameOf(e event.Published) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.agents[agentKey(e)].name
 }
 
 func agentKey(e event.Published) string { return e.Run + "." + e.Agent }

@@ -211,6 +211,7 @@ func (n *Node) startComponents(ctx context.Context) error {
 	}
 	n.logOwner.ObserveActors(&cfg)
 	traceActors(n.spans, &cfg)
+	countActors(n.watch.metrics, &cfg)
 	if n.actorNode, err = actors.Start(n.programs.CountIn(context.Background()), cfg); err != nil {
 		return err
 	}
