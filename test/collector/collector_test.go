@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/otelcol"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
@@ -29,19 +32,75 @@ import (
 // patience is how long a process may take on a busy machine.
 const patience = 2 * time.Minute
 
-// spanSink is the exporter of the Collector's pipeline.
-type spanSink struct {
+// sink is the exporter of the Collector's pipelines.
+type sink struct {
 	component.StartFunc
 	component.ShutdownFunc
-	mu    sync.Mutex
-	spans map[string]ptrace.Span // by id: after a takeover a span may come twice
-	nodes map[string]bool        // that sent them
-	came  chan struct{}          // each time some came
+	mu      sync.Mutex
+	spans   map[string]ptrace.Span        // by id: after a takeover a span may come twice
+	nodes   map[string]bool               // that sent them
+	metrics map[string]map[string]float64 // the newest value or count, by the name of the metric and the node
+	came    chan struct{}                 // each time some came
 }
 
-func (s *spanSink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+func (s *sink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-func (s *spanSink) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
+func (s *sink) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, resource := range md.ResourceMetrics().All() {
+		node, _ := resource.Resource().Attributes().Get("service.instance.id")
+		for _, scope := range resource.ScopeMetrics().All() {
+			for _, m := range scope.Metrics().All() {
+				if s.metrics[m.Name()] == nil {
+					s.metrics[m.Name()] = map[string]float64{}
+				}
+				s.metrics[m.Name()][node.AsString()] = sumPoints(m)
+			}
+		}
+	}
+	s.announce()
+	return nil
+}
+
+// sumPoints adds the values of a metric; of a histogram, its counts.
+func sumPoints(m pmetric.Metric) (sum float64) {
+	switch m.Type() {
+	case pmetric.MetricTypeSum:
+		for _, p := range m.Sum().DataPoints().All() {
+			sum += p.DoubleValue()
+		}
+	case pmetric.MetricTypeGauge:
+		for _, p := range m.Gauge().DataPoints().All() {
+			sum += p.DoubleValue()
+		}
+	case pmetric.MetricTypeHistogram:
+		for _, p := range m.Histogram().DataPoints().All() {
+			sum += float64(p.Count())
+		}
+	}
+	return sum
+}
+
+// total is the value of a metric on all nodes.
+func (s *sink) total(name string) (sum float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range s.metrics[name] {
+		sum += v
+	}
+	return sum
+}
+
+// announce says that some came. The caller holds mu.
+func (s *sink) announce() {
+	select {
+	case s.came <- struct{}{}:
+	default:
+	}
+}
+
+func (s *sink) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, resource := range td.ResourceSpans().All() {
@@ -56,20 +115,18 @@ func (s *spanSink) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
 			}
 		}
 	}
-	select {
-	case s.came <- struct{}{}:
-	default:
-	}
+	s.announce()
 	return nil
 }
 
 // startCollector starts a Collector with a receiver of OTLP over HTTP, and returns what it receives and its address.
-func startCollector(t *testing.T) (*spanSink, string) {
+func startCollector(t *testing.T) (*sink, string) {
 	t.Helper()
-	sink := &spanSink{spans: map[string]ptrace.Span{}, nodes: map[string]bool{}, came: make(chan struct{}, 1)}
+	got := &sink{spans: map[string]ptrace.Span{}, nodes: map[string]bool{}, metrics: map[string]map[string]float64{}, came: make(chan struct{}, 1)}
 	kind := component.MustNewType("sink")
 	out := exporter.NewFactory(kind, func() component.Config { return &struct{}{} },
-		exporter.WithTraces(func(context.Context, exporter.Settings, component.Config) (exporter.Traces, error) { return sink, nil }, component.StabilityLevelStable))
+		exporter.WithTraces(func(context.Context, exporter.Settings, component.Config) (exporter.Traces, error) { return got, nil }, component.StabilityLevelStable),
+		exporter.WithMetrics(func(context.Context, exporter.Settings, component.Config) (exporter.Metrics, error) { return got, nil }, component.StabilityLevelStable))
 	in := otlpreceiver.NewFactory()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -87,7 +144,7 @@ func startCollector(t *testing.T) (*spanSink, string) {
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
 			ProviderFactories: []confmap.ProviderFactory{yamlprovider.NewFactory()},
 			URIs: []string{"yaml:" + fmt.Sprintf(`{receivers: {otlp: {protocols: {http: {endpoint: %q}}}}, exporters: {sink: {}},
- service: {pipelines: {traces: {receivers: [otlp], exporters: [sink]}}}}`, address)},
+ service: {pipelines: {traces: {receivers: [otlp], exporters: [sink]}, metrics: {receivers: [otlp], exporters: [sink]}}}}`, address)},
 		}},
 	})
 	if err != nil {
@@ -106,7 +163,7 @@ func startCollector(t *testing.T) (*spanSink, string) {
 			if err := c.Close(); err != nil {
 				t.Error(err)
 			}
-			return sink, "http://" + address
+			return got, "http://" + address
 		}
 		if time.Now().After(end) {
 			t.Fatal("the Collector does not listen")
@@ -130,7 +187,7 @@ func newHome(t *testing.T, endpoint string) home {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	h.env = []string{"HOME=" + h.path, "PATH=" + os.Getenv("PATH"), "OTEL_EXPORTER_OTLP_ENDPOINT=" + endpoint, "OTEL_SERVICE_NAME=troupe"}
+	h.env = []string{"HOME=" + h.path, "PATH=" + os.Getenv("PATH"), "OTEL_EXPORTER_OTLP_ENDPOINT=" + endpoint, "OTEL_SERVICE_NAME=troupe", "OTEL_METRIC_EXPORT_INTERVAL=1000"}
 	return h
 }
 
@@ -188,11 +245,11 @@ const (
 )
 
 // TestTheCollectorReceivesOneConnectedTrace: all spans of a run with children on two nodes have one trace, and each has its
-// parent there.
+// parent there. The metrics of both nodes come to the same receiver, and together they count the run.
 //
 //behaviour:shows I3
 func TestTheCollectorReceivesOneConnectedTrace(t *testing.T) {
-	sink, endpoint := startCollector(t)
+	got, endpoint := startCollector(t)
 	h := newHome(t, endpoint)
 	h.write("agents/boss.md", "---\nname: boss\ndescription: leads\ntools: delegate\n---\nYou lead.\n")
 	h.write("agents/hand.md", "---\nname: hand\ndescription: works\n---\nYou work.\n")
@@ -202,23 +259,52 @@ func TestTheCollectorReceivesOneConnectedTrace(t *testing.T) {
 	if out, err := run.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for end := time.After(patience); ; {
-		sink.mu.Lock()
-		n := len(sink.spans)
-		sink.mu.Unlock()
-		if n >= spans {
-			break
-		}
-		select {
-		case <-sink.came:
-		case <-end:
-			t.Fatalf("%d spans came, expected %d", n, spans)
-		}
-	}
-	sink.checkTrace(t)
+	got.await(t, fmt.Sprintf("%d spans", spans), func() bool { return got.countSpans() >= spans })
+	got.checkTrace(t)
+	got.checkMetrics(t)
 }
 
-func (s *spanSink) checkTrace(t *testing.T) {
+// await waits until what came satisfies a condition.
+func (s *sink) await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.After(patience); !holds(); {
+		select {
+		case <-s.came:
+		case <-end:
+			t.Fatalf("the Collector did not receive %s: %d spans, %d metrics", what, s.countSpans(), len(s.metrics))
+		}
+	}
+}
+
+func (s *sink) countSpans() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.spans)
+}
+
+// checkMetrics compares the metrics of both nodes with the run.
+func (s *sink) checkMetrics(t *testing.T) {
+	t.Helper()
+	for name, want := range map[string]float64{
+		"troupe_runs_finished_total":          1,
+		"troupe_delegations_total":            children,
+		"gen_ai.client.operation.duration":    2 + children,
+		"gen_ai.client.token.usage":           2 * (2 + children),
+		"gen_ai.invoke_agent.duration":        1 + children,
+		"gen_ai.invoke_agent.inference_calls": 1 + children,
+		"gen_ai.workflow.duration":            1,
+		"troupe_build_info":                   2,
+		"troupe_logs_writable":                2,
+	} {
+		s.await(t, fmt.Sprintf("%s %v", name, want), func() bool { return s.total(name) >= want })
+		if got := s.total(name); got != want {
+			t.Errorf("%s is %v, not %v", name, got, want)
+		}
+	}
+	t.Logf("%d metrics: %s", len(s.metrics), strings.Join(slices.Sorted(maps.Keys(s.metrics)), " "))
+}
+
+func (s *sink) checkTrace(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
