@@ -192,7 +192,7 @@ func questionBindings() []binding {
 	return []binding{
 		{keys: []string{"y"}, show: "y", word: "once", help: "approve the call once; without a call: the agent goes on", when: selected(needsDecision), do: answer(spec.Approve, "")},
 		{keys: []string{"a"}, show: "a", word: "this run", help: "approve calls like this one until the run ends", when: selected(hasRule), do: answer(spec.Approve, "run")},
-		{keys: []string{"p"}, show: "p", word: "this dir", help: "approve calls like this one in all your runs in the directory", when: selected(func(q client.Question) bool { return hasRule(q) && q.Approvals < 2 }),
+		{keys: []string{"p"}, show: "p", word: "this dir", help: "approve calls like this one until the run ends, and in your later runs in its directory", when: selected(func(q client.Question) bool { return hasRule(q) && q.Approvals < 2 }),
 			do: answer(spec.Approve, "project")},
 		{keys: []string{"w"}, show: "w", word: "answer", help: "answer the question", when: selected(func(q client.Question) bool { return !needsDecision(q) }), do: askAnswer},
 		{keys: []string{"n"}, show: "n", word: "no", help: "deny it; where that may end the agent, it asks for a reason first", when: selected(func(client.Question) bool { return true }), do: deny},

@@ -66,7 +66,7 @@ func (cs *Commands) Answer() *cobra.Command {
 	}
 	c.Flags().StringVar(&who, "agent", "", "agent that asks: "+command.AgentFlag+" (needed if several ask under the same QUERY)")
 	c.Flags().StringVar(&always, "always", "",
-		"approve calls like this one, too: run for the rest of the run, project for all your runs in its directory")
+		"approve calls like this one, too: run for the rest of the run, project also for your later runs in its directory")
 	c.Flags().StringVar(&digest, "digest", "",
 		"SHA-256 of the call, from troupe questions -o json; the answer is refused if the call has changed")
 	c.Flags().StringVar(&by, "by", "", "name with which the answer is recorded (default: the name of your account; with --as that name)")

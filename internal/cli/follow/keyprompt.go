@@ -148,7 +148,7 @@ func (p *keyPrompt) choices() []string {
 	if !p.offersProject() {
 		return []string{"y once   a always in this run", "n no   r no, with a reason   " + last}
 	}
-	return []string{"y once   a always in this run   p always in this directory", "n no   r no, with a reason   " + last}
+	return []string{"y once   a always in this run   p also in later runs here", "n no   r no, with a reason   " + last}
 }
 
 // offersProject reports whether a person may approve calls like this one for all their runs: if one person decides.
@@ -161,7 +161,7 @@ func isAboutOutcome(q client.Question) bool {
 
 // chosen says what a key means at a question.
 func chosen(q client.Question, key byte) string {
-	words := map[byte]string{keyOnce: "once", keyRun: "always in this run", keyProject: "always in this directory", keyNo: "no", keySkip: "skip",
+	words := map[byte]string{keyOnce: "once", keyRun: "always in this run", keyProject: "always in this run and in later runs here", keyNo: "no", keySkip: "skip",
 		keyReason: "no, because", keyResult: "the result is", keyEnd: "no answer now"}
 	switch {
 	case isAboutOutcome(q):
@@ -182,7 +182,7 @@ func describeAnswers(q client.Question) []string {
 	case q.Digest != "":
 		lines := []string{"y  the call runs once"}
 		if q.Rule != "" {
-			lines = append(lines, "a  it runs, and so do calls that "+term.CleanLine(q.Rule)+" matches, until the run ends", "p  the same in all your runs in this directory")
+			lines = append(lines, "a  it runs, and so do calls that "+term.CleanLine(q.Rule)+" matches, until the run ends", "p  the same, and in your runs in its directory that begin later (runs at work still ask)")
 		}
 		return append(lines, "n  it does not run", "r, n REASON  it does not run, and the agent reads your reason (Esc goes back)", "s  it does not run, and the agent goes on",
 			"t TEXT  it does not run, and TEXT is its result", whole)

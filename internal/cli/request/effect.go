@@ -37,7 +37,7 @@ func describeCallAnswer(q client.Question, r client.AnswerRequest) string {
 		case q.Approvals > 1 && q.ApprovedBy == "":
 			return waitsForAnother
 		case r.Always == "project" && q.Rule != "":
-			return "approved: the call runs, and calls that " + q.Rule + " matches run without a question in all your runs in this directory"
+			return "approved: the call runs, and calls that " + q.Rule + " matches run without a question in the rest of this run and in your later runs in its directory"
 		case r.Always != "" && q.Approvals < 2:
 			return "approved: the call runs, and calls that " + q.Rule + " matches run without a question until the run ends"
 		case q.Approvals > 1:
