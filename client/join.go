@@ -122,12 +122,15 @@ func (c *Client) WatchRun(run string, each func(Event)) (stop func(), err error)
 
 // Question is one open query of a run.
 type Question struct {
-	RunID    string `json:"run_id"`
-	Agent    string `json:"agent"`
-	Query    string `json:"query"`
-	Question string `json:"question"`
-	Reason   string `json:"reason"`
-	Call     string `json:"call,omitempty"`
+	RunID string `json:"run_id"`
+	Agent string `json:"agent"`
+	// AgentName is the name of the agent, Title that of the run in lists; "": not known.
+	AgentName string `json:"agent_name,omitempty"`
+	Title     string `json:"title,omitempty"`
+	Query     string `json:"query"`
+	Question  string `json:"question"`
+	Reason    string `json:"reason"`
+	Call      string `json:"call,omitempty"`
 	// Digest is the SHA-256 of the call that is asked about, Rule the rule that an answer may add.
 	Digest string `json:"digest,omitempty"`
 	Rule   string `json:"rule,omitempty"`
@@ -148,9 +151,11 @@ type Question struct {
 // Questions lists the open queries of all runs, the oldest first.
 func (c *Client) Questions(ctx context.Context) ([]Question, error) {
 	var raw []struct {
-		RunID string `json:"run_id"`
-		Agent string `json:"agent"`
-		Query struct {
+		RunID     string `json:"run_id"`
+		Agent     string `json:"agent"`
+		AgentName string `json:"agent_name"`
+		Title     string `json:"title"`
+		Query     struct {
 			Query, Question, Reason, Call, Digest, Rule string
 			AskedMS                                     int64 `json:"asked_ms"`
 			DueMS                                       int64 `json:"due_ms"`
@@ -170,6 +175,8 @@ func (c *Client) Questions(ctx context.Context) ([]Question, error) {
 		list[i] = Question{
 			RunID:        r.RunID,
 			Agent:        r.Agent,
+			AgentName:    r.AgentName,
+			Title:        r.Title,
 			Query:        q.Query,
 			Question:     q.Question,
 			Reason:       q.Reason,

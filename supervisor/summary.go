@@ -82,6 +82,7 @@ type AgentSummary struct {
 // tells the question from an earlier one of the same name.
 type OpenQuestion struct {
 	Agent    spec.ID     `json:"agent"`
+	Name     string      `json:"name,omitempty"` // of the agent
 	Pool     string      `json:"pool,omitempty"`
 	Query    string      `json:"query"`
 	Reason   spec.Reason `json:"reason"`
@@ -165,7 +166,7 @@ func (s State) Summary(full bool) Summary {
 		if m.Query == nil {
 			return
 		}
-		q := OpenQuestion{Agent: m.ID, Pool: m.NodePool, Query: m.Query.Query, Reason: m.Query.Reason, Call: m.Query.Call, Question: m.Query.Question, Asked: m.asked,
+		q := OpenQuestion{Agent: m.ID, Name: m.Name, Pool: m.NodePool, Query: m.Query.Query, Reason: m.Query.Reason, Call: m.Query.Call, Question: m.Query.Question, Asked: m.asked,
 			Digest: m.Query.Digest, Rule: m.Query.Rule, DueMS: m.Query.Due, AskedMS: m.askedMS,
 			Approvals: m.Query.Approvals, ApprovedBy: m.Query.ApprovedBy, ApprovedRequest: m.Query.ApprovedRequest}
 		if questionBytes += q.size(); full || questionBytes <= summaryQuestionsBytesMax {
@@ -182,7 +183,7 @@ func (s State) Summary(full bool) Summary {
 }
 
 func (q OpenQuestion) size() int {
-	return summaryAgentBytes + len(q.Agent) + len(q.Pool) + len(q.Query) + len(q.Reason) + len(q.Call) + len(q.Digest) + len(q.ApprovedRequest) + bytesInJSON(q.ApprovedBy) + bytesInJSON(q.Rule) + bytesInJSON(q.Question)
+	return summaryAgentBytes + len(q.Agent) + len(q.Pool) + len(q.Query) + len(q.Reason) + len(q.Call) + len(q.Digest) + len(q.ApprovedRequest) + bytesInJSON(q.Name) + bytesInJSON(q.ApprovedBy) + bytesInJSON(q.Rule) + bytesInJSON(q.Question)
 }
 
 // bytesInJSON is how long a text is in JSON, where some characters take six bytes: models choose

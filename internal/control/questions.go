@@ -14,9 +14,12 @@ import (
 
 // Question is one open query of a run.
 type Question struct {
-	RunID string          `json:"run_id"`
-	Agent spec.ID         `json:"agent"`
-	Query event.OpenQuery `json:"query"`
+	RunID string  `json:"run_id"`
+	Agent spec.ID `json:"agent"`
+	// AgentName is the name of the agent, Title that of the run in lists.
+	AgentName string          `json:"agent_name,omitempty"`
+	Title     string          `json:"title,omitempty"`
+	Query     event.OpenQuery `json:"query"`
 	// RunDueMS is when the run ends if nobody answers, in Unix milliseconds; 0: the run works, has no limit, or is not known
 	// to be parked.
 	RunDueMS int64 `json:"run_due_ms,omitempty"`
@@ -54,7 +57,7 @@ func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
 			if !open {
 				continue
 			}
-			questions = append(questions, Question{RunID: r.view.row.RunID, RunDueMS: r.view.summary.ParkDueMS, Agent: q.Agent, Query: event.OpenQuery{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call,
+			questions = append(questions, Question{RunID: r.view.row.RunID, Title: r.view.row.Title, RunDueMS: r.view.summary.ParkDueMS, Agent: q.Agent, AgentName: q.Name, Query: event.OpenQuery{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call,
 				Digest: q.Digest, Rule: q.Rule, AskedMS: q.AskedMS, DueMS: q.DueMS, Approvals: q.Approvals, ApprovedBy: q.ApprovedBy}})
 		}
 	}
