@@ -30,6 +30,7 @@ agents:
 		tab.do(name+" gives a name by the keyboard", chromedp.Navigate("http://"+s.address+"/#/inbox"), tab.sees("out.txt"), press("N"), chromedp.WaitVisible("dialog input[name=by]"),
 			typeName(name), chromedp.WaitNotPresent("dialog"), tab.sees("You answer as "+name+"."))
 	}
+	s.do("whose question it is, with links to run and agent", chromedp.Poll(`document.querySelector(".card p").innerText.startsWith("paint · assistant root · ")`, nil), chromedp.WaitVisible(`.card a[href="#/run/`+run+`"]`), chromedp.WaitVisible(`.card a[href="#/run/`+run+`/transcript/root"]`))
 	s.checkView("question")
 	other.do("Bob's reason", press("n"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "not there"), press(kb.Tab))
 	var both sync.WaitGroup

@@ -11,6 +11,24 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
+// The chart says what is held now: an agent that waits for a person has returned its allowance, of which no event tells, and a run that
+// has ended holds nothing.
+func TestBudgetChartDropsWhatIsReturned(t *testing.T) {
+	s := newStage(t)
+	s.signIn()
+	run := s.start(s.script("agents:\n  assistant:\n    - calls: [{name: glob, args: {pattern: \"*\"}}]\n    - calls: [{name: glob, args: {pattern: \"*.md\"}}]\n    - calls: [{name: ask_human, args: {question: \"Which colour?\"}}]\n    - text: done\n"), "paint")
+	s.do("the question", chromedp.Navigate("http://"+s.address+"/#/run/"+run+"/questions"), s.sees("Which colour?"))
+	caption := `document.querySelector("figcaption").innerText`
+	s.do("nothing is held", press("5"), chromedp.Poll(caption+`.match(/spent, 0 held$/)`, nil))
+	var newest float64
+	s.do("the newest event says otherwise", press("8"), s.sees("budget."), chromedp.Evaluate(`[...document.querySelectorAll("#events li pre")].map(p => JSON.parse(p.textContent)).find(e => e.kind.startsWith("budget.")).data.reserved`, &newest))
+	if newest == 0 {
+		t.Error("the newest event says that nothing is held: this test shows nothing")
+	}
+	s.cli("cancel", run, "--now")
+	s.do("nothing is held at the end", press("5"), chromedp.Poll(`document.querySelector(".status.ended")`, nil), chromedp.Poll(caption+`.match(/spent, 0 held$/)`, nil))
+}
+
 // A person sees what models and agents have spent, limits a part of the tree, freezes it and unfreezes it by the keyboard. Each change
 // is shown, old → new, before it is sent.
 func TestPartsOfATreeAreLimitedByKeyboard(t *testing.T) {
@@ -36,7 +54,7 @@ agents:
 	button := `button[aria-label^="Limit or freeze keeper"]`
 	s.do("the budget", chromedp.Navigate("http://"+s.address+"/#/run/"+run+"/budget"), s.sees("By model"), s.sees("script/"), s.sees("Tokens by agent over time"), chromedp.WaitVisible(button))
 	s.do("a limit that changes nothing is refused", chromedp.Focus(button), press(kb.Enter), chromedp.WaitVisible("dialog input[name=tokens]"), chromedp.SendKeys("dialog input[name=tokens]", kb.Enter), s.sees("nothing would change"))
-	s.do("what changes is shown first", chromedp.SendKeys("dialog input[name=tokens]", "50000"), chromedp.SendKeys("dialog input[name=calls]", "9"+kb.Enter), s.sees("Tokens: no limit → 50k"), s.sees("Tool calls: no limit → 9"))
+	s.do("what changes is shown first", chromedp.SendKeys("dialog input[name=tokens]", "50k"), chromedp.SendKeys("dialog input[name=calls]", "9"+kb.Enter), s.sees("Tokens: no limit → 50k"), s.sees("Tool calls: no limit → 9"))
 	s.checkView("budget-change")
 	s.do("nothing is sent before", press(kb.Escape), chromedp.WaitNotPresent("dialog"), s.lacks("of 50k tokens"))
 	s.do("limit", chromedp.Focus(button), press(kb.Enter), chromedp.WaitVisible("dialog input[name=tokens]"), chromedp.SendKeys("dialog input[name=tokens]", "50000"), chromedp.SendKeys("dialog input[name=calls]", "9"+kb.Enter), s.sees("→ 50k"), press(kb.Enter), chromedp.WaitNotPresent("dialog"), s.sees("of 50k tokens"), s.sees("of 9 calls"))

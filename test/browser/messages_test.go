@@ -25,13 +25,14 @@ func TestMessagesAreChartAndList(t *testing.T) {
 	}
 	model := s.script(`
 agents:
-  boss: [{calls: [{name: delegate, args: {agent: keeper, task: ` + quote(hostile) + `}}]}, {text: "done"}]
+  boss: [{calls: [{name: delegate, args: {agent: keeper, task: ` + quote(hostile) + `}}]}, {calls: [{name: delegate, args: {agent: keeper, task: "again"}}]}, {text: "done"}]
   keeper: [{text: "kept it"}]
 `)
 	s.signIn()
 	run := s.start(model, "lead", "--agents", s.work, "--agent", "boss")
 	s.do("the chart and the list", chromedp.Navigate("http://"+s.address+"/#/run/"+run+"/messages"), chromedp.WaitVisible(".sequence canvas"), s.sees("delegate"), s.sees("kept it"), s.sees("<script>window.hacked=1"))
-	s.do("the answer", chromedp.Focus(".rows"), press(kb.End), press(kb.Enter), s.sees("keeper (root-1-0) → boss (root)"), s.sees("nats --context troupe sub 'troupe.evt."+run+".root.delegation.finished'"))
+	s.do("the list has the names of the chart, with the id where two share one", s.sees("boss → keeper root-1-0"), s.sees("keeper root-2-0 → boss"))
+	s.do("the answer", chromedp.Focus(".rows"), press(kb.End), press(kb.Enter), s.sees("keeper (root-2-0) → boss (root)"), s.sees("nats --context troupe sub 'troupe.evt."+run+".root.delegation.finished'"))
 	s.checkView("messages-open")
 	var hacked bool
 	s.do("it is closed", press(kb.Escape), chromedp.WaitNotPresent(".entry"), chromedp.Evaluate(`"hacked" in window || !!document.querySelector("main img, main script")`, &hacked))

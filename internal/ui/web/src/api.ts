@@ -6,7 +6,7 @@ export interface Result { run_id: string; stop_reason: string; partial: boolean;
 export interface Budget { limit: number; used: number; reserved: number; limit_usd?: number; reserved_usd?: number; charged_unknown: number; overrun: number; frozen?: boolean }
 export interface Spend { cost_usd: number; cost_known: boolean; cost_estimated?: boolean; budget: Budget }
 export interface RunInfo { run_id: string; state: string; title: string; agent?: string; model: string; started: string; node?: string; position?: number; result?: Result; spend?: Spend; description?: { workspace?: string; fork?: string }; agents_started?: number; live_agents?: { id: string; node?: string }[] }
-export interface Question { run_id: string; agent: string; query: string; question: string; reason: string; call?: string; digest?: string; rule?: string; asked_ms?: number; due_ms?: number; approvals?: number; approved_by?: string }
+export interface Question { run_id: string; title?: string; agent: string; agent_name?: string; query: string; question: string; reason: string; call?: string; digest?: string; rule?: string; asked_ms?: number; due_ms?: number; approvals?: number; approved_by?: string }
 export interface Amount { tokens: number; nano_usd: number; calls: number }
 export interface RunBudget { run_id: string; state: string; budget: { limit: Amount; used: Amount; reserved: Amount; kept: Amount; frozen: boolean; waiting: number }; agents: { id: string; name: string; limit: Amount; used: Amount; reserved: Amount }[] }
 export interface Message { role: string; text?: string; calls?: { id: string; name: string; args: string }[]; results?: { call: string; text: string; error?: boolean }[]; tombstone?: boolean; usage?: { input_tokens?: number; output_tokens?: number } }

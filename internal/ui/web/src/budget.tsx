@@ -4,6 +4,7 @@ import { useRef, useState } from "preact/hooks";
 import { Refused, get, post, type Amount, type RunBudget } from "./api";
 import type { RunModel } from "./model";
 import { line, modelName, tokens, usd } from "./text";
+import { ofMoney, ofTokens, type Figure } from "./amount";
 import { Form, Problem, useData } from "./parts";
 import { AgentChart, BudgetChart } from "./charts";
 import { file } from "./file";
@@ -14,10 +15,10 @@ type AgentBudget = RunBudget["agents"][number] & { subtree?: Subtree };
 const rowsMax = 200; // agents in the table
 
 /** figures are the three limits: how each is called, its field in a request, and how it is written. */
-const figures: { name: "tokens" | "nano_usd" | "calls"; field: string; label: string; show: (n: number) => string; parse: (s: string) => number }[] = [
-  { name: "tokens", field: "tokens", label: "Tokens", show: (n) => (n ? tokens(n) : "no limit"), parse: Number },
-  { name: "nano_usd", field: "nano_usd", label: "US dollars", show: (n) => (n ? usd(n / 1e9) : "no limit"), parse: (s) => Math.round(Number(s) * 1e9) },
-  { name: "calls", field: "tool_calls", label: "Tool calls", show: (n) => (n ? String(n) : "no limit"), parse: Number },
+const figures: { name: "tokens" | "nano_usd" | "calls"; field: string; label: string; show: (n: number) => string; figure?: Figure; unit: number }[] = [
+  { name: "tokens", field: "tokens", label: "Tokens", show: (n) => (n ? tokens(n) : "no limit"), figure: ofTokens, unit: 1 },
+  { name: "nano_usd", field: "nano_usd", label: "US dollars", show: (n) => (n ? usd(n / 1e9) : "no limit"), figure: ofMoney, unit: 1e9 },
+  { name: "calls", field: "tool_calls", label: "Tool calls", show: (n) => (n ? String(n) : "no limit"), unit: 1 },
 ];
 
 interface Change { body: Record<string, unknown>; lines: string[]; danger?: boolean }
@@ -38,7 +39,7 @@ export function BudgetForm({ run, agent = "", close }: { run: string; agent?: st
     note={<ul class="changes">{plan.lines.map((l) => <li key={l}>{l}</li>)}</ul>} submit={async () => { await post(`/runs/${run}/budget`, { ...plan.body, agent: agent || undefined, by: "page" }); }} />;
   return <Form key="form" title={`Budget of ${whose}`} confirm="Show what changes" close={() => (next.current ? setPlan(next.current) : close())}
     note={<p class="quiet">Empty fields stay as they are. Used: {tokens(used.tokens)} tokens, {usd(used.nano_usd / 1e9)}, {used.calls} tool calls.</p>}
-    fields={[...figures.map((f) => ({ name: f.name, label: `${f.label} (now ${f.show(limit[f.name])})`, type: "number" })), { name: "freeze", label: "Or", options: choices }]}
+    fields={[...figures.map((f) => ({ name: f.name, label: `${f.label} (now ${f.show(limit[f.name])})`, figure: f.figure, type: f.figure ? "text" : "number" })), { name: "freeze", label: "Or", options: choices }]}
     submit={async (v) => { next.current = changeOf(v, limit, used, frozen, choices, !agent); }} />;
 }
 
@@ -51,7 +52,7 @@ function changeOf(v: Record<string, string>, limit: Amount, used: Amount, frozen
   }
   const limits: Record<string, number> = {}, lines: string[] = [];
   for (const f of figures) {
-    const n = v[f.name] ? f.parse(v[f.name]!) : limit[f.name];
+    const n = v[f.name] ? Math.round(Number(v[f.name]) * f.unit) : limit[f.name];
     if (!v[f.name] || n === limit[f.name]) continue;
     if (!(n > 0)) throw new Refused(400, `${f.label}: a limit is more than 0`, "leave the field empty to keep what is in force");
     limits[f.field] = n;
@@ -63,7 +64,12 @@ function changeOf(v: Record<string, string>, limit: Amount, used: Amount, frozen
 }
 
 export function Budget({ run, model, live }: { run: string; model: RunModel; live: boolean }) {
-  const { data, error, reload } = useData(file ? async () => file!.budget : () => get<RunBudget>(`/runs/${run}/budget`), live ? 2000 : 0, run);
+  const read = async () => {
+    const since = model.samples.at(-1), b = await get<RunBudget>(`/runs/${run}/budget`);
+    model.readPool(since, b.budget.used.tokens, b.budget.reserved.tokens);
+    return b;
+  };
+  const { data, error, reload } = useData(file ? async () => file!.budget : read, live ? 2000 : 0, run);
   const [form, setForm] = useState("");
   const p = data?.budget;
   const row = (what: string, pick: (a: Amount) => string) => p && <tr><th scope="row">{what}</th><td>{pick(p.limit) === "0" || pick(p.limit) === "$0" ? "none" : pick(p.limit)}</td><td>{pick(p.used)}</td><td>{pick(p.reserved)}</td><td>{pick(p.kept)}</td></tr>;

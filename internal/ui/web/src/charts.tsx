@@ -40,8 +40,9 @@ export function BudgetChart({ samples }: { samples: [number, number, number, num
     axes: [{ stroke: color("--quiet"), grid: { stroke: color("--line") } }, { stroke: color("--quiet"), grid: { stroke: color("--line") }, size: 60, values: (_, v) => v.map((n) => tokens(n)) }],
     series: [{}, { label: "spent", stroke: color("--accent"), width: 2, paths: uPlot.paths.stepped!({ align: 1 }) }, { label: "with held", stroke: color("--warn"), width: 1, paths: uPlot.paths.stepped!({ align: 1 }) }, { label: "limit", stroke: color("--bad"), width: 1, dash: [4, 4], paths: uPlot.paths.stepped!({ align: 1 }) }],
   }, data(), el), []);
-  useEffect(() => { plot.current?.setData(data()); }, [samples.length, samples[samples.length - 1]?.[0]]);
-  return <figure><figcaption>Tokens over time</figcaption><div ref={box} class="plot" role="img" aria-label="Tokens spent and held over time; the table has the figures" /></figure>;
+  useEffect(() => { plot.current?.setData(data()); }, [samples.length, samples.at(-1)?.[0], samples.at(-1)?.[2]]);
+  const now = samples.at(-1);
+  return <figure><figcaption>Tokens over time{now ? `: ${tokens(now[1])} spent, ${tokens(now[2])} held` : ""}</figcaption><div ref={box} class="plot" role="img" aria-label="Tokens spent and held over time; the table has the figures" /></figure>;
 }
 
 const linesMax = 5; // agents in the chart

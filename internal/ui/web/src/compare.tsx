@@ -1,5 +1,6 @@
 // Two runs side by side, with their first difference; and the form that forks a run at a turn.
 import { get, post, type ComparedRun, type Message, type RunComparison, type RunInfo } from "./api";
+import { ofMoney, ofTokens } from "./amount";
 import { line, modelName, tokens, usd } from "./text";
 import { Badge, Diff, Form, Problem, Text, go, useData } from "./parts";
 
@@ -16,7 +17,7 @@ export function Compare({ a, b }: { a: string; b: string }) {
       {data && <>
         <div class="scroll" tabIndex={0} role="region" aria-label="Both runs"><table><thead><tr><th scope="col">Run</th><th scope="col"><a href={"#/run/" + data.a.run_id}>{data.a.run_id}</a></th><th scope="col"><a href={"#/run/" + data.b.run_id}>{data.b.run_id}</a></th></tr></thead>
           <tbody>{(data.a.fork || data.b.fork) && row("a fork of", (r) => r.fork ?? "")}{row("ended", (r) => r.stop_reason || "not yet")}{row("model", (r) => modelName(r.model))}{row("agents", (r) => r.agents)}{row("turns", (r) => r.num_turns)}{row("tokens", (r) => tokens(r.tokens))}{row("dollars", (r) => (r.cost_estimated ? "~" : "") + usd(r.total_cost_usd))}</tbody></table></div>
-        <h2 role="status">{first ? `First difference: ${line(first.agent)}, turn ${first.turn}, ${line(first.kind)}${first.call ? " " + line(first.call) : ""}` : "No difference"}</h2>
+        <div role="status"><h2>{first ? `First difference: ${line(first.agent)}, turn ${first.turn}, ${line(first.kind)}${first.call ? " " + line(first.call) : ""}` : "No difference"}</h2></div>
         {data.steps.map((s, i) => (
           <section key={i} class={"pair" + (i === at ? " first" : s.differs ? " differs" : "")} aria-label={`Turn ${s.turn}, ${line(s.kind)}`}>
             <h3>turn {s.turn} <Badge state={s.kind} /> {line(s.call)}{i === at ? " — the first difference" : s.differs ? " — differs" : ""}</h3>
@@ -64,7 +65,7 @@ export function ForkForm({ run, agent, turn, close }: { run: string; agent: stri
       { name: "prompt", label: "Message before the next turn", type: "area" },
       { name: "system", label: "Another system prompt of this agent", type: "area" },
       { name: "model", label: `Model (now ${modelName(data.model)})` },
-      { name: "max_tokens", label: "Limit in tokens", type: "number" }, { name: "max_budget_usd", label: "Limit in US dollars", type: "number" },
+      { name: "max_tokens", label: "Limit in tokens (such as 200k)", figure: ofTokens }, { name: "max_budget_usd", label: "Limit in US dollars", figure: ofMoney },
     ]}
     submit={async (v) => {
       const body: Record<string, unknown> = { fork: `${run}@${agent}:${turn}` };

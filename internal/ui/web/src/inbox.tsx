@@ -36,7 +36,7 @@ export function Inbox({ run }: { run?: string }) {
       reload();
     }
     const next = decision === "approve" && needsTwo(q) && !q.approved_by ? "another person must approve it, too" : "the first answer counts";
-    setSaid(`${decision}: recorded for ${q.agent} of ${q.run_id.slice(0, 10)}, by ${by}; ${next}`);
+    setSaid(`${decision}: recorded for ${q.agent_name || q.agent} of ${q.title || q.run_id.slice(0, 10)}, by ${by}; ${next}`);
   };
   const quick = (q: Question | undefined, decision: string, more?: More) => {
     if (q && (!myName() || decision === "approve" && needsTwo(q))) setSign({ q, decision, more });
@@ -44,15 +44,16 @@ export function Inbox({ run }: { run?: string }) {
   };
   useKeys({ j: () => setAt(Math.min(at + 1, list.length - 1)), k: () => setAt(Math.max(0, at - 1)), y: () => isCall(q) && quick(q, "approve"), a: () => isCall(q) && q?.rule && quick(q, "approve", { always: "run" }),
     n: () => q && setDeny(q), r: () => q && setDeny(q), w: () => q && !isCall(q) && setReply(q), N: () => setNaming(true) });
+  const Box = run ? "div" : "main"; // the view of a run has its main
   return (
-    <main>
+    <Box class={run ? "pad" : ""}>
       <div class="bar">{!run && <h1>Inbox</h1>}<span class="quiet">{myName() ? `You answer as ${line(myName(), 80)}.` : "Your name is asked with your first answer."}</span><button onClick={() => setNaming(true)}>{myName() ? "Another name" : "Give your name"} <kbd>N</kbd></button></div>
       <Problem text={error} /><p role="status" class="quiet">{line(said, 500)}</p>
       {data && !list.length && <p class="empty">No open questions.</p>}
       <ol class="cards">
         {list.map((x, i) => (
           <li key={keyOf(x)} class={i === at ? "card current" : "card"} onFocusIn={() => setAt(i)}>
-            <p class="quiet"><Origin q={x} /> {x.asked_ms ? "asked " + age(x.asked_ms) + " ago" : ""}{x.due_ms ? " · expires " + new Date(x.due_ms).toLocaleTimeString() : ""}</p>
+            <p class="quiet"><Origin q={x} run={run} /> {x.asked_ms ? "asked " + age(x.asked_ms) + " ago" : ""}{x.due_ms ? " · expires " + new Date(x.due_ms).toLocaleTimeString() : ""}</p>
             {needsTwo(x) && <p><strong>{x.approved_by ? `1 of ${x.approvals} approved, by ${line(x.approved_by)}` : `0 of ${x.approvals} approved`}</strong></p>}
             <Diff text={x.question} />
             {x.rule && <p class="quiet">For this run allows: <code>{line(x.rule)}</code></p>}
@@ -66,16 +67,19 @@ export function Inbox({ run }: { run?: string }) {
           </li>
         ))}
       </ol>
-      {!!closed.length && <section aria-label="No longer open"><h2>No longer open</h2><ol class="cards">{closed.map((c) => <Answered key={keyOf(c.q)} c={c} />)}</ol></section>}
+      {!!closed.length && <section aria-label="No longer open"><h2>No longer open</h2><ol class="cards">{closed.map((c) => <Answered key={keyOf(c.q)} c={c} run={run} />)}</ol></section>}
       {sign && <Form title={sign.decision === "approve" ? "Approve" : "Answer"} confirm={sign.decision === "approve" ? "Approve" : "Answer"} note={needsTwo(sign.q) ? <p class="quiet">{`${sign.q.approvals} different people must approve this call.`}</p> : undefined} close={() => setSign(null)} fields={[nameField()]} submit={(v) => send(sign.q, sign.decision, { ...sign.more, by: v.by })} />}
       {naming && <Form title="Your name" confirm="Keep" close={() => setNaming(false)} fields={[nameField()]} submit={async (v) => { keepName(v.by); }} />}
       {deny && <Form title="Deny" danger confirm="Deny" close={() => setDeny(null)} fields={[{ name: "text", label: "Reason, which the agent reads", type: "area" }, ...nameIfUnknown()]} submit={(v) => send(deny, "deny", v)} />}
       {reply && <Form title="Answer" confirm="Send" note={<Diff text={reply.question} />} close={() => setReply(null)} fields={[{ name: "text", label: "Answer", type: "area", required: true }, ...nameIfUnknown()]} submit={(v) => send(reply, "text", v)} />}
-    </main>
+    </Box>
   );
 }
 
-const Origin = ({ q }: { q: Question }) => <><a href={"#/run/" + q.run_id}>{q.run_id.slice(0, 10)}</a> · {line(q.agent)} · <Badge state={q.reason} /></>;
+// Origin is whose question it is: the agent by its name and id, and the run by its title, unless the view is that of the run.
+const Origin = ({ q, run }: { q: Question; run?: string }) => <>
+  {!run && <><a href={"#/run/" + q.run_id}>{line(q.title, 80) || q.run_id.slice(0, 10)}</a> · </>}
+  <a href={`#/run/${q.run_id}/transcript/${q.agent}`}>{line(q.agent_name, 40) || line(q.agent)}</a>{q.agent_name ? <> <small>{line(q.agent)}</small></> : ""} · <Badge state={q.reason} /></>;
 
 // Closed is a question that this tab has shown and that is no longer open, with its answers in their order; null: not known yet.
 // `tries` counts the reads that found no answer, `failed` says why the last read failed, and `final` that the next one would, too.
@@ -143,10 +147,10 @@ async function readResult(q: Question): Promise<string> {
   return t.messages.flatMap((m) => m.results ?? []).find((r) => r.call === q.call)?.text ?? "";
 }
 
-function Answered({ c }: { c: Closed }) {
+function Answered({ c, run }: { c: Closed; run?: string }) {
   return (
     <li class="card closed">
-      <p class="quiet"><Origin q={c.q} /></p>
+      <p class="quiet"><Origin q={c.q} run={run} /></p>
       {c.answers?.map((a, i) => <p key={a.at}><strong>{a.missing ? `Approved by ${line(a.by)}` : `${i ? "" : "First answer: "}${line(words[a.decision] ?? a.decision)}, by ${line(a.by) || "somebody"}`}</strong> at <time>{new Date(a.at).toLocaleTimeString()}</time>{a.text && <>: {line(a.text, 300)}</>}</p>)}
       {!c.answers && <p class="quiet">{c.failed ? `Its answer could not be read: ${line(c.failed, 300)}` : c.tries < triesMax ? "Its answer is being read." : "It was closed without an answer."}</p>}
       <details><summary>The question</summary><Diff text={c.q.question} /></details>

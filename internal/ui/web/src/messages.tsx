@@ -19,6 +19,24 @@ function subjectOf(run: string, n: Note): string {
 
 const called = (model: RunModel, id: string): string => (id ? `${model.agents.get(id)?.name ?? id} (${id})` : "a child");
 
+/** namesOf is how the chart and the list call each agent: by its name, with its id if several share the name. */
+function namesOf(model: RunModel, notes: Note[]): (id: string) => string {
+  const first = new Map<string, string>(), shared = new Set<string>();
+  const nameOf = (id: string) => line(model.agents.get(id)?.name ?? id, 40);
+  for (const n of notes) for (const id of [n.from, n.to]) {
+    const name = nameOf(id);
+    if (first.has(name) && first.get(name) !== id) shared.add(name);
+    first.set(name, id);
+  }
+  return (id) => (!id ? "a child" : shared.has(nameOf(id)) ? `${nameOf(id)} ${line(id, 40)}` : nameOf(id));
+}
+
+/** shorten cuts the middle of a name to a number of characters: its end tells agents apart that share a name. */
+function shorten(name: string, most: number): string {
+  const end = Math.floor((most - 1) / 2);
+  return name.length <= most ? name : `${name.slice(0, most - 1 - end)}…${end ? name.slice(-end) : ""}`;
+}
+
 export function Messages({ model, run }: { model: RunModel; run: string }) {
   const list = model.notes.slice(-listMax).map((n, i) => ({ n, id: String(model.notes.length - Math.min(listMax, model.notes.length) + i) }));
   const [at, setAt] = useState("");
@@ -26,13 +44,14 @@ export function Messages({ model, run }: { model: RunModel; run: string }) {
   useKeys({ Escape: () => setOpened("") });
   if (!list.length) return <p class="empty">No agent has sent a message to another one.</p>;
   const index = Math.max(0, list.findIndex((m) => m.id === at)), from = Math.max(0, Math.min(index - chartMax / 2, list.length - chartMax));
+  const nameOf = namesOf(model, list.map((m) => m.n));
   const current = list.find((m) => m.id === opened)?.n;
   return (
     <>
       <p class="quiet">The messages between agents, the newest {list.length}, in the order of the logs. Enter shows one with its text and its <code>nats sub</code> line.</p>
-      <Chart notes={list.slice(from, from + chartMax).map((m) => m.n)} chosen={index - from} model={model} />
+      <Chart notes={list.slice(from, from + chartMax).map((m) => m.n)} chosen={index - from} nameOf={nameOf} />
       <Rows rows={list} id={(m) => m.id} label="Messages" selected={at || list[0].id} select={setAt} open={(m) => setOpened(m.id)} row={({ n }) => <>
-        <time class="when">{n.at.slice(11, 23)}</time><span class="w12"><b>{line(n.from, 40)}</b> → <b>{line(n.to, 40) || "a child"}</b></span><Badge state={n.kind} /><span class="grow">{line(n.text, 200)}</span></>} />
+        <time class="when">{n.at.slice(11, 23)}</time><span class="pairing"><b>{nameOf(n.from)}</b> → <b>{nameOf(n.to)}</b></span><Badge state={n.kind} /><span class="grow">{line(n.text, 200)}</span></>} />
       {current && <section class="entry" aria-label="Message"><div class="bar"><h2>{line(current.kind)}: {line(called(model, current.from))} → {line(called(model, current.to))}</h2><button onClick={() => setOpened("")}>Close <kbd>Esc</kbd></button></div>
         <p>Watch such messages on NATS: <code>nats --context troupe sub '{subjectOf(run, current)}'</code></p><Text text={current.text} /></section>}
     </>
@@ -40,18 +59,18 @@ export function Messages({ model, run }: { model: RunModel; run: string }) {
 }
 
 /** Chart draws a lane for each agent, and an arrow for each message. uPlot has the lanes and the axes; the arrows are drawn on it. */
-function Chart({ notes, chosen, model }: { notes: Note[]; chosen: number; model: RunModel }) {
+function Chart({ notes, chosen, nameOf }: { notes: Note[]; chosen: number; nameOf: (id: string) => string }) {
   const lanes = [...new Set(notes.flatMap((n) => [n.from, n.to]))];
   const now = useRef({ notes, chosen, lanes });
   now.current = { notes, chosen, lanes };
   const { box, plot } = usePlot((el) => new uPlot({
     width: el.clientWidth, height: notes.length * rowHeight + 42, padding: [4, 16, 8, 0], legend: { show: false }, cursor: { show: false },
     scales: { x: { time: false, range: [-0.5, lanes.length - 0.5] }, y: { range: [0, notes.length], dir: -1 as const } },
-    axes: [{ side: 0, size: 30, stroke: color("--text"), grid: { stroke: color("--line"), width: 2 }, splits: () => lanes.map((_, i) => i), values: () => lanes.map((id) => line(model.agents.get(id)?.name ?? (id || "a child"), Math.max(3, Math.floor(el.clientWidth / lanes.length / 9)))) },
+    axes: [{ side: 0, size: 30, stroke: color("--text"), grid: { stroke: color("--line"), width: 2 }, splits: () => lanes.map((_, i) => i), values: () => lanes.map((id) => shorten(nameOf(id), Math.max(3, Math.floor(el.clientWidth / lanes.length / 9)))) },
       { stroke: color("--quiet"), grid: { show: false }, size: 76, splits: () => notes.map((_, i) => i + 0.5), values: () => now.current.notes.map((n) => n.at.slice(14, 23)) }],
     series: [{}, { stroke: "transparent", points: { show: false } }],
     hooks: { draw: [(u) => draw(u, now.current)] },
-  }, [[-0.5, lanes.length - 0.5], [0, 0]], el), [notes.length, lanes.join(" ")]);
+  }, [[-0.5, lanes.length - 0.5], [0, 0]], el), [notes.length, lanes.map(nameOf).join(" ")]);
   useEffect(() => plot.current?.redraw(false), [chosen, notes[0]?.at, notes[notes.length - 1]?.at]);
   return <div ref={box} class="plot sequence" role="img" aria-label="The messages near the chosen one as arrows between the lanes of agents; the list has all of them" />;
 }

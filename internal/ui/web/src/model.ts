@@ -28,6 +28,7 @@ export class RunModel {
   samples: [number, number, number, number][] = []; // seconds, used, held, limit
   spend = new Map<string, { calls: number; tokens: number; usd: number }>(); // by model
   spent: [number, string, number][] = []; // seconds, agent, the tokens that it has spent until then
+  private isReading = false; // the newest sample is a reading of the pool, and no event
   delta = new Map<string, string>();
   changed = new Map<string, number>(); // of the transcript of an agent
   result: Result | null = null;
@@ -95,9 +96,27 @@ export class RunModel {
       case "agent.spawned": this.agent(d.id).name = d.name; break;
     }
     if (e.kind.startsWith("budget.") && typeof d.used === "number") {
-      this.samples.push([Date.parse(e.ts) / 1000, d.used, d.reserved ?? 0, d.limit?.tokens ?? 0]);
-      if (this.samples.length > samplesMax) this.samples = this.samples.filter((_, i) => i % 2 === 1);
+      this.sample(Date.parse(e.ts) / 1000, d.used, d.reserved ?? 0, d.limit?.tokens ?? 0);
     }
+    const end = e.kind === "run.finished" ? (d as Result).budget : undefined;
+    if (end) this.sample(Date.parse(e.ts) / 1000, end.used, end.reserved, end.limit);
+  }
+
+  private sample(at: number, used: number, held: number, limit: number): void {
+    const last = this.samples.at(-1);
+    if (last && this.isReading) last[0] = Math.min(last[0], at); // the clock of a browser may be ahead of that of the log
+    this.isReading = false;
+    this.samples.push([at, used, held, limit]);
+    if (this.samples.length > samplesMax) this.samples = this.samples.filter((_, i) => i % 2 === 1);
+  }
+
+  /** readPool adds what the pool holds now, if it is less than the newest event says: no event tells that an agent has returned an
+   * allowance. `since` is the newest sample when the pool was asked for: a later event is newer than the answer. */
+  readPool(since: [number, number, number, number] | undefined, used: number, held: number): void {
+    const last = this.samples.at(-1);
+    if (!last || last !== since || used !== last[1] || held >= last[2]) return;
+    this.sample(Math.max(last[0], Date.now() / 1000), used, held, last[3]);
+    this.isReading = true;
   }
 
   private addOfAgent(e: Event, d: Record<string, any>): void {

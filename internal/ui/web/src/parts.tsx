@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact
 import { Fragment, type ComponentChildren } from "preact";
 import { Refused, isFinal } from "./api";
 import { clean, line } from "./text";
+import type { Figure } from "./amount";
 
 export const go = (hash: string): void => { location.hash = hash; };
 
@@ -91,14 +92,28 @@ export function Rows<T>({ rows, id, label, open, row, selected, select, height =
   );
 }
 
-/** Field is one of a form: `empty` and `none` say what holds if nothing is given or chosen; `below` stands below it. */
-export interface Field { name: string; label: string; type?: string; value?: string; options?: string[]; required?: boolean; empty?: string; none?: string; min?: number; checks?: { value: string; label: string }[]; below?: ComponentChildren }
+/** Field is one of a form: `empty` and `none` say what holds if nothing is given or chosen; `below` stands below it. The value of a field
+ * with a `figure` is its amount, written as a number. */
+export interface Field { name: string; label: string; type?: string; value?: string; options?: string[]; required?: boolean; empty?: string; none?: string; min?: number; figure?: Figure; checks?: { value: string; label: string }[]; below?: ComponentChildren }
 
 // valuesOf are the values of a form by their names; several of one name have lines of their own.
 function valuesOf(form: HTMLFormElement): Record<string, string> {
   const v: Record<string, string> = {};
   new FormData(form).forEach((x, k) => { v[k] = k in v ? v[k] + "\n" + x : String(x); });
   return v;
+}
+
+/** readFigures puts numbers in place of the amounts of a filled form, and throws for a text that is none. */
+function readFigures(v: Record<string, string>, fields: Field[]): Record<string, string> {
+  const out = { ...v };
+  for (const { name, label, figure } of fields) {
+    const text = v[name]?.trim();
+    if (!figure || text === undefined) continue;
+    const n = text ? figure.parse(text) : 0;
+    if (Number.isNaN(n)) throw new Refused(400, `${label}: ${line(text, 40)} is not ${figure.expected}`, "");
+    out[name] = text && String(n);
+  }
+  return out;
 }
 
 /** Form asks for something in a dialog, and shows why it was refused. `changed` hears of choices. */
@@ -111,7 +126,7 @@ export function Form({ title, fields, confirm, danger, note, submit, close, chan
     e.preventDefault();
     setBusy(true);
     try {
-      await submit(valuesOf(e.target as HTMLFormElement));
+      await submit(readFigures(valuesOf(e.target as HTMLFormElement), fields));
       close();
     } catch (problem) {
       setError(explain(problem));
@@ -129,7 +144,7 @@ export function Form({ title, fields, confirm, danger, note, submit, close, chan
           <label>{f.label}
             {f.type === "area" ? <textarea name={f.name} rows={4} required={f.required}>{f.value}</textarea>
               : f.options ? <select name={f.name}>{f.options.map((o) => <option key={o} value={o}>{line(o) || (f.none ? `default: ${f.none}` : "default")}</option>)}</select>
-              : <input name={f.name} type={f.type ?? "text"} defaultValue={f.value} placeholder={f.empty ? `default: ${f.empty}` : undefined} min={f.min} required={f.required} step="any" autocomplete="off" />}
+              : <input name={f.name} type={f.type ?? "text"} defaultValue={f.value} placeholder={f.empty ? `default: ${f.empty}` : undefined} inputMode={f.figure ? "decimal" : undefined} min={f.min} required={f.required} step="any" autocomplete="off" />}
           </label>
           {f.below}
         </Fragment>))}

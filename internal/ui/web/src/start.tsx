@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { get, post, type AgentInfo } from "./api";
 import { line, modelName, tokens, took, usd } from "./text";
+import { ofMoney, ofTokens } from "./amount";
 import { Form, Problem, Text, go, useData, type Field } from "./parts";
 
 export function StartRun({ close }: { close: () => void }) {
@@ -25,8 +26,8 @@ function fieldsOf(a: AgentInfo | undefined, all: AgentInfo[]): Field[] {
     { name: "dir", label: "Directory (below a --root of the node)", empty: "none" },
     { name: "model", label: a?.model ? "Model of the run (this agent has its own)" : "Model", empty: modelName(a?.run_model) || "the node has none" },
     { name: "max_turns", label: "Turns of the root agent", type: "number", empty: String(l?.max_turns ?? ""), min: 1 },
-    { name: "max_tokens", label: "Limit of the run in tokens", type: "number", empty: String(l?.max_tokens ?? ""), min: 1 },
-    { name: "max_budget_usd", label: "Limit of the run in US dollars", type: "number", empty: l?.max_budget_usd ? String(l.max_budget_usd) : "no limit", min: 0 },
+    { name: "max_tokens", label: "Limit of the run in tokens (such as 200k)", figure: ofTokens, empty: String(l?.max_tokens ?? "") },
+    { name: "max_budget_usd", label: "Limit of the run in US dollars", figure: ofMoney, empty: l?.max_budget_usd ? "$" + l.max_budget_usd : "no limit" },
     { name: "max_tool_calls", label: "Tool calls of the run", type: "number", empty: l?.max_tool_calls ? String(l.max_tool_calls) : "no limit", min: 1 },
     { name: "minutes", label: "Working time in minutes", type: "number", empty: l ? String(l.timeout_ms / 60000) : "", min: 0 },
     { name: "effort", label: "Effort", options: ["", "low", "medium", "high"], none: a?.effort ? line(a.effort) : "of the model" },
