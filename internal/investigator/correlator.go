@@ -15,7 +15,6 @@ var correlator = childJob{name: "correlator", listCalls: correlatorWants, buildA
 
 const (
 	idNames   = `(request|req|trace|correlation|corr|session|tx|txn|transaction|order|job)(?:[_-]?id|=|"\s*:\s*\{"id|"\s*:)`
-	failWords = `ERROR|FATAL|PANIC|CRITICAL|SEVERE|error|fatal|Exception|timeout|timed out|"level": ?(?:50|60)\b`
 	idsSought = 3
 	tracesMax = 3
 
@@ -28,15 +27,49 @@ var (
 	uuid    = lazyregexp.New(`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`)
 )
 
-// askFailures finds failing lines that name a request.
-func askFailures(t *conversation) wantedCall {
+// Words of failing lines, of two kinds. The first are those of a level and match few other lines. The others are in the
+// texts of failures that name no level, and also in fields of lines that report success.
+var (
+	levelWords = strings.Join([]string{`\b(?:ERROR|ERR|FATAL|PANIC|CRITICAL|SEVERE|EMERG)\b`, `level"?[=:] ?"?(?:error|err|fatal|critical|panic)\b`, `\[error\]`, jsonlog.ErrorPattern}, "|")
+	textWords  = `\b(?i:errors?|failed|failure|fatal|panic|timeout|timed out)\b|Exception\b`
+)
+
+// askFailures finds lines with these words that name a request.
+func askFailures(t *conversation, words, label string) wantedCall {
 	const id = `(?i:\b` + idNames + `)`
-	return askLogs(t, `(?:`+failWords+`).*`+id+`|`+id+`.*(?:`+failWords+`)`, "failing lines with an id", failuresRead)
+	return askLogs(t, `(?:`+words+`).*`+id+`|`+id+`.*(?:`+words+`)`, label, failuresRead)
+}
+
+func askLevelFailures(t *conversation) wantedCall {
+	return askFailures(t, levelWords, "failing lines with an id")
+}
+
+func askTextFailures(t *conversation) wantedCall {
+	return askFailures(t, textWords, "lines with an id that may be failing")
+}
+
+// failureSearches lists the searches for failing lines so far: by their level and, where that yields no id, by their text.
+func failureSearches(t *conversation) []wantedCall {
+	byLevel := askLevelFailures(t)
+	if found, ok := t.grepOf(byLevel); ok && len(failingIDs(found)) == 0 {
+		return []wantedCall{byLevel, askTextFailures(t)}
+	}
+	return []wantedCall{byLevel}
+}
+
+// findFailures is the last search for failing lines that was answered, and the call that made it.
+func findFailures(t *conversation) (found grepResult, label string, ok bool) {
+	for _, w := range failureSearches(t) {
+		if s, answered := t.grepOf(w); answered {
+			found, label, ok = s, w.label, true
+		}
+	}
+	return found, label, ok
 }
 
 func correlatorWants(t *conversation) []wantedCall {
-	wants := []wantedCall{askFailures(t), askSlow(t)}
-	failures, _ := t.grepOf(wants[0])
+	wants := append(failureSearches(t), askSlow(t))
+	failures, _, _ := findFailures(t)
 	if ids := failingIDs(failures); len(ids) > 0 {
 		wants = append(wants, askIDs(t, ids))
 	}
@@ -92,19 +125,19 @@ func idOf(line string) string {
 func correlatorAnswer(t *conversation) agentAnswer {
 	var a agentAnswer
 	reportSlowOperations(t, &a)
-	failures, ok := t.grepOf(askFailures(t))
+	failures, label, ok := findFailures(t)
 	ids := failingIDs(failures)
 	if len(ids) == 0 {
-		a.Summary = "correlator: no failing line names a request"
+		a.Summary = "correlator: no failing line that was read names a request"
 		if ok {
-			a.addLimit("correlation: no failing line with a request, trace, session or order id")
+			reportNoFailure(t, &a)
 		}
 		return a
 	}
 	followed, _ := t.resultOf(askIDs(t, ids))
 	s := parseGrep(followed)
 	addSearchLimits(&a, "lines of failing ids", s)
-	addSearchLimits(&a, "failing lines with an id", failures)
+	addSearchLimits(&a, label, failures)
 	for _, id := range ids {
 		if len(a.Findings) < tracesMax {
 			traceID(id, s.hits, &a)
@@ -114,7 +147,24 @@ func correlatorAnswer(t *conversation) agentAnswer {
 	return a
 }
 
-var failing = lazyregexp.New(failWords)
+// reportNoFailure adds the limit about ids that were not found. That there are none is known only if each line that a
+// search found was read, and both searches were made.
+func reportNoFailure(t *conversation, a *agentAnswer) {
+	read, matches, whole := 0, 0, true
+	for _, w := range []wantedCall{askLevelFailures(t), askTextFailures(t)} {
+		s, ok := t.grepOf(w)
+		whole = whole && ok && s.complete && !s.partial && s.skipped == 0
+		read, matches = read+len(s.hits), matches+s.matches
+	}
+	if whole {
+		a.addLimit("correlation: no failing line with a request, trace, session or order id")
+		return
+	}
+	a.addLimit("correlation: %s of %s with an id that may be failing were read, and none of those fails: the others were not looked at",
+		formatThousands(int64(read)), formatCount(matches, "line"))
+}
+
+var failing = lazyregexp.New(levelWords + "|" + textWords)
 
 // traceID traces one id: every file once, failing lines preferred, in order of time.
 func traceID(id string, hits []fileLine, a *agentAnswer) {
