@@ -137,6 +137,21 @@ func (l *labelLimit) value(label, text string) string {
 	return text
 }
 
+// valueOnceKnown returns the value of a label whose texts models and requests can invent: exists says that the text is
+// the name of something, because a call of it succeeded. Texts that have never existed are valueOfTooMany, or invented
+// ones would take the place of real ones until the node starts again.
+func (l *labelLimit) valueOnceKnown(label, text string, exists bool) string {
+	if exists {
+		return l.value(label, text)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, ok := l.seen[label][text]; ok {
+		return text
+	}
+	return valueOfTooMany
+}
+
 // stateCollector reads the gauges when they are asked for.
 type stateCollector struct {
 	read    func() Gauges

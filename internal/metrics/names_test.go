@@ -79,6 +79,35 @@ func TestAttackLabelsAreBounded(t *testing.T) {
 	}
 }
 
+// Names of tools and models that were made up, and of which no call succeeded, take no place from real ones.
+func TestAttackInventedNamesTakeNoPlace(t *testing.T) {
+	r := New(Config{Read: func() Gauges { return Gauges{} }})
+	for i := range 2 * valuesMax {
+		name := "invented" + strconv.Itoa(i)
+		r.Observe(event.Published{Kind: event.KindToolFinished, Data: event.ToolCall{Tool: name, Error: true}})
+		r.Observe(event.Published{Kind: event.KindToolDenied, Data: event.ToolDecided{Tool: name}})
+		r.Observe(event.Published{Kind: event.KindModelRetry, Data: event.ModelFinished{Model: "ollama/" + name, Error: "network"}})
+	}
+	for range 2 { // the second fails, and is counted under its name too
+		r.Observe(event.Published{Kind: event.KindToolFinished, Data: event.ToolCall{Tool: "shell"}})
+		r.Observe(event.Published{Kind: event.KindModelFinished, Data: event.ModelFinished{Model: "openai/m"}})
+	}
+	r.Observe(event.Published{Kind: event.KindToolFinished, Data: event.ToolCall{Tool: "shell", Error: true}})
+	written := httptest.NewRecorder()
+	r.ServeHTTP(written, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for _, line := range []string{
+		`troupe_tool_calls_total{outcome="ok",tool="shell"} 2`, `troupe_tool_calls_total{outcome="error",tool="shell"} 1`,
+		`troupe_provider_requests_total{code="ok",model="m",provider="openai"} 2`, `troupe_provider_requests_total{code="network",model="other",provider="ollama"} 400`,
+	} {
+		if !strings.Contains(written.Body.String(), line) {
+			t.Errorf("the metrics lack %s", line)
+		}
+	}
+	if strings.Contains(written.Body.String(), "invented") {
+		t.Error("an invented name is a value")
+	}
+}
+
 // What two events tell together: how long a delegation waited, how a text streamed, and which actors began again.
 func TestTimesBetweenEvents(t *testing.T) {
 	r := New(Config{Read: func() Gauges { return Gauges{} }})

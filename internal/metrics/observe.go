@@ -39,7 +39,7 @@ func (r *Recorder) Observe(e event.Published) {
 	case event.GatePaused:
 		provider, model := splitModel(d.Model)
 		if d.AfterMS > 0 {
-			r.retryAfter.WithLabelValues(r.labels.value(ownProvider, provider), r.labels.value(ownModel, model)).Observe(seconds(d.AfterMS))
+			r.retryAfter.WithLabelValues(r.labels.value(ownProvider, provider), r.labels.valueOnceKnown(ownModel, model, false)).Observe(seconds(d.AfterMS))
 		}
 	case event.BudgetChanged:
 		r.observeBudget(e, d)
@@ -72,7 +72,7 @@ func (r *Recorder) observeTool(e event.Published) {
 			r.delegations.WithLabelValues(outcomeOf(d.Error)).Inc()
 			r.countSynthetic(d)
 		case event.KindToolFinished:
-			tool := r.labels.value(ownTool, d.Tool)
+			tool := r.labels.valueOnceKnown(ownTool, d.Tool, !d.Error)
 			r.toolCalls.WithLabelValues(tool, outcomeOf(d.Error)).Inc()
 			r.countSynthetic(d)
 			r.toolDuration.WithLabelValues(operationTool, tool, errorIf(d.Error)).Observe(seconds(d.TookMS))
@@ -86,10 +86,10 @@ func (r *Recorder) observeTool(e event.Published) {
 		}
 	case event.ToolDecided:
 		if e.Kind == event.KindToolDenied {
-			r.toolCalls.WithLabelValues(r.labels.value(ownTool, d.Tool), outcomeDenied).Inc()
+			r.toolCalls.WithLabelValues(r.labels.valueOnceKnown(ownTool, d.Tool, false), outcomeDenied).Inc()
 		}
 	case event.ToolRetry:
-		r.toolRetries.WithLabelValues(r.labels.value(ownTool, d.Tool)).Inc()
+		r.toolRetries.WithLabelValues(r.labels.valueOnceKnown(ownTool, d.Tool, false)).Inc()
 	}
 }
 
@@ -101,7 +101,7 @@ func (r *Recorder) countSynthetic(d event.ToolCall) {
 
 func (r *Recorder) observeModel(e event.Published, d event.ModelFinished) {
 	provider, model := splitModel(d.Model)
-	provider, model = r.labels.value(ownProvider, provider), r.labels.value(ownModel, model)
+	provider, model = r.labels.value(ownProvider, provider), r.labels.valueOnceKnown(ownModel, model, e.Kind == event.KindModelFinished)
 	code := codeOK
 	if e.Kind != event.KindModelFinished {
 		code = string(d.Error)
