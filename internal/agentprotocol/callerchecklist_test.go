@@ -36,7 +36,9 @@ const (
 )
 
 // Each item of the checklist for callers in section 12 of the specification, by the bytes of an agent that only this
-// test plays.
+// test plays. Unknown endpoints and metadata are in the bytes of every agent. Heartbeats before discovery, liveness by
+// instance, headers and the end of a stream have tests of their own below. Two items do not apply: "enforces attachments_ok",
+// since a call sends no attachments, and "preserves unknown metadata fields when relaying", since nothing is relayed.
 //
 //behaviour:shows H5
 func TestCallerChecklist(t *testing.T) {
