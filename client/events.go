@@ -28,6 +28,27 @@ const toldMax = 4096
 // replay of the logs of the run.
 const fetchInterval = 250 * time.Millisecond
 
+// Cursor maps each log of a run to the index of the last entry whose events were seen. To users it is opaque.
+type Cursor map[string]uint64
+
+// CursorEntries is the cursor key for the number of entries read so far. A node skips logs that have not grown.
+const CursorEntries = "*"
+
+// EventsRequest asks for the events after a cursor.
+type EventsRequest struct {
+	RunID string `json:"run_id"`
+	From  Cursor `json:"from,omitempty"`
+	// Newest asks for no events, but for the cursor of all entries that the logs have now. A node reads none of them.
+	Newest bool `json:"newest,omitempty"`
+}
+
+// EventsPage holds as many events as fit a reply. If More is set, ask again from Cursor.
+type EventsPage struct {
+	Events []json.RawMessage `json:"events"`
+	Cursor Cursor            `json:"cursor"`
+	More   bool              `json:"more"`
+}
+
 // Events calls each for the events of a run after a cursor, in order per log and without a
 // gap; with follow it continues until the run is over, ctx ends or each returns an error.
 // Token deltas are delivered only while following, and may be lost.
@@ -37,26 +58,65 @@ const fetchInterval = 250 * time.Millisecond
 // and at the end of the run, Events fetches from the logs again before it delivers anything
 // newer.
 func (c *Client) Events(ctx context.Context, run string, from Cursor, follow bool, each func(Event, []byte) error) error {
-	w := eventWatcher{client: c, run: run, sure: Cursor{}, told: map[string]struct{}{}, each: each}
+	w := newEventWatcher(c, run, each)
 	maps.Copy(w.sure, from)
-	var feed *eventFeed
 	if follow {
-		subject, err := c.names.RunEvents(run)
+		feed, err := c.followRun(ctx, run)
 		if err != nil {
 			return err
 		}
-		if feed, err = openFeed(c, subject, watchAhead); err != nil {
-			return fmt.Errorf("client: events: %w", err)
-		}
 		defer feed.close()
-		// The server must have the subscription before the past events are fetched.
-		if err := flushSubscription(ctx, c.nc); err != nil {
-			return fmt.Errorf("client: events: %w", err)
+		return w.follow(ctx, feed, w.fetchPast)
+	}
+	return w.follow(ctx, nil, w.fetchPast)
+}
+
+// EventsFromNow is Events with follow, from the newest entries of the logs on. It calls begun with their cursor before it
+// calls each. The node need not replay the logs of the run before it delivers an event.
+func (c *Client) EventsFromNow(ctx context.Context, run string, begun func(Cursor), each func(Event, []byte) error) error {
+	w := newEventWatcher(c, run, each)
+	feed, err := c.followRun(ctx, run)
+	if err != nil {
+		return err
+	}
+	defer feed.close()
+	return w.follow(ctx, feed, func(ctx context.Context) error {
+		var page EventsPage
+		if err := c.askNode(ctx, "events", EventsRequest{RunID: run, Newest: true}, &page); err != nil {
+			return err
+		}
+		maps.Copy(w.sure, page.Cursor)
+		begun(page.Cursor)
+		return nil
+	})
+}
+
+// followRun subscribes to the live events of a run. The server has the subscription when it returns.
+func (c *Client) followRun(ctx context.Context, run string) (*eventFeed, error) {
+	subject, err := c.names.RunEvents(run)
+	if err != nil {
+		return nil, err
+	}
+	feed, err := openFeed(c, subject, watchAhead)
+	if err == nil {
+		if err = flushSubscription(ctx, c.nc); err != nil {
+			feed.close()
 		}
 	}
-	w.reconnects = c.nc.Stats().Reconnects
-	err := w.fetchPast(ctx)
-	for err == nil && follow && !w.over {
+	if err != nil {
+		return nil, fmt.Errorf("client: events: %w", err)
+	}
+	return feed, nil
+}
+
+func newEventWatcher(c *Client, run string, each func(Event, []byte) error) *eventWatcher {
+	return &eventWatcher{client: c, run: run, sure: Cursor{}, told: map[string]struct{}{}, each: each, reconnects: c.nc.Stats().Reconnects}
+}
+
+// follow begins, and then handles live events until the run is over; without a feed it only begins.
+func (w *eventWatcher) follow(ctx context.Context, feed *eventFeed, begin func(context.Context) error) error {
+	err := begin(ctx)
+	for err == nil && feed != nil && !w.over {
 		err = w.handleLive(ctx, feed)
 	}
 	if errors.Is(err, ErrStop) {
@@ -100,7 +160,11 @@ type eventWatcher struct {
 }
 
 // fetchPast fetches the events that the logs hold beyond sure.
-func (w *eventWatcher) fetchPast(ctx context.Context) error {
+func (w *eventWatcher) fetchPast(ctx context.Context) error { return w.fetch(ctx, true) }
+
+// fetch fetches the events that the logs hold beyond sure. While the node replays the logs of a long run, it waits if it
+// is to be patient, and otherwise leaves them for the next time.
+func (w *eventWatcher) fetch(ctx context.Context, patient bool) error {
 	// The count is taken before the request: a reconnect during the request may lose later
 	// events.
 	w.reconnects = w.client.nc.Stats().Reconnects
@@ -109,6 +173,9 @@ func (w *eventWatcher) fetchPast(ctx context.Context) error {
 	for {
 		var page EventsPage
 		if err := w.client.askNode(ctx, "events", EventsRequest{RunID: w.run, From: w.sure}, &page); Busy(err) && ctx.Err() == nil {
+			if !patient {
+				return nil
+			}
 			continue // askNode has waited before it returned
 		} else if err != nil {
 			return err
@@ -149,7 +216,7 @@ func (w *eventWatcher) handleLive(ctx context.Context, feed *eventFeed) error {
 		return ctx.Err()
 	case errors.Is(err, errTimeout):
 		w.quiet = min(w.quiet+1, quietMax)
-		return w.fetchPast(ctx)
+		return w.fetch(ctx, false)
 	case errors.Is(err, errDropped):
 		return w.fetchPast(ctx)
 	case err != nil:

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +45,20 @@ func (p Positions) Advance(e Event) bool {
 	p[at] = position{e.Seq, i}
 	return true
 }
+
+// PositionsAt returns the positions of an observer that has seen all events up to a cursor of a run.
+func PositionsAt(run string, c Cursor) Positions {
+	p := Positions{}
+	for at, n := range c {
+		if strings.HasPrefix(at, run+".") && n > 0 {
+			p[at] = position{n, lastEvent}
+		}
+	}
+	return p
+}
+
+// lastEvent is beyond the number of any event of an entry.
+const lastEvent = math.MaxUint32
 
 // Cursor is the position to continue from: the newest entries may not have arrived whole, so they
 // are requested again, and Advance drops what was seen of them.

@@ -288,25 +288,6 @@ type GetRequest struct {
 	Brief bool `json:"brief,omitempty"`
 }
 
-// Cursor maps each log of a run to the index of the last entry whose events were seen. To users it is opaque.
-type Cursor map[string]uint64
-
-// CursorEntries is the cursor key for the number of entries read so far. A node skips logs that have not grown.
-const CursorEntries = "*"
-
-// EventsRequest asks for the events after a cursor.
-type EventsRequest struct {
-	RunID string `json:"run_id"`
-	From  Cursor `json:"from,omitempty"`
-}
-
-// EventsPage holds as many events as fit a reply. If More is set, ask again from Cursor.
-type EventsPage struct {
-	Events []json.RawMessage `json:"events"`
-	Cursor Cursor            `json:"cursor"`
-	More   bool              `json:"more"`
-}
-
 // Event is one document of `troupe.evt.>`, with its data still as JSON.
 type Event struct {
 	event.Published

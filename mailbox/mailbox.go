@@ -164,8 +164,8 @@ type Store interface {
 	// logs, and no snapshot of them: each log is read as it is when its turn comes.
 	ReadRun(ctx context.Context, run string, each func(Message) error) error
 
-	// Entries reports how many entries the logs of a run hold together. It reads none of them.
-	Entries(ctx context.Context, run string) (uint64, error)
+	// Entries reports how many entries each log of a run holds, of those that hold any. It reads none of them.
+	Entries(ctx context.Context, run string) (map[Address]uint64, error)
 
 	// Heads calls each once for every log that holds an entry, with its newest entry and the
 	// number of its entries. The leader counts the entries after the newest one was read: if

@@ -148,7 +148,7 @@ func (c *Control) verbHandlers() map[string]verbHandler {
 func newControl(cfg Config) *Control {
 	runs := newOpener(&cfg)
 	c := &Control{cfg: &cfg, runs: runs, views: &viewer{lookup: runs.lookup}, local: make(chan struct{}, localAtOnce)}
-	c.views.pages = &eventPages{start: c.startRequest, ctx: func() context.Context { return c.ctx }, panicked: c.logPanic, detached: map[string]*replayFlight{}}
+	c.views.pages = &eventPages{start: c.startRequest, ctx: func() context.Context { return c.ctx }, panicked: c.logPanic}
 	cfg.laneKnown = func(conversation string) { c.LaneKnown(conversation, "") }
 	c.retention = newRetention(runs.remover)
 	cfg.roomWanted = c.retention.wakeUp

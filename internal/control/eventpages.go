@@ -2,37 +2,38 @@ package control
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"maps"
+	"errors"
 	"slices"
 	"sync"
 	"time"
-	"weak"
 
 	"github.com/troupe-run/troupe/client"
 )
 
 const (
-	// keptEventsMax is how many bytes of events a node keeps between the pages of one replay, keptReplaysMax of how
-	// many replays. Of a longer list the first are kept; the page after them begins with another replay.
-	keptEventsMax  = 32 << 20
-	keptReplaysMax = 3
-	// keptEventsAge is how long events are kept without a request for them.
-	keptEventsAge = time.Minute
-	// replayTimeout bounds a replay, replaysMax how many go on at once after their requests have timed out.
+	// indexesBytesMax is how much memory the indexes of events of a node take together, indexesMax how many there are.
+	indexesBytesMax = 96 << 20
+	indexesMax      = 256
+	// indexAge is how long an index is kept without a request for its run.
+	indexAge = time.Minute
+	// replayTimeout bounds an update of an index, replaysMax how many go on at once after their requests have timed out.
 	replayTimeout = 2 * time.Minute
 	replaysMax    = 4
 	// replayRetry is the pause after which a client asks again for events that are still being read.
 	replayRetry = time.Second
 	// replyReserve is what a request keeps of its time for the reply.
 	replyReserve = 2 * time.Second
+	// indexAttemptsMax is how many indexes a request tries: the first may have been made of logs that are gone, the second
+	// may have no room for the events of the request.
+	indexAttemptsMax = 3
 )
 
 var errReplaying = &client.Error{Code: client.CodeLimit, Text: "the logs of the run are still being read", Hint: "ask again in a moment: the node goes on reading", Retry: replayRetry}
 
-// eventPages keeps the events of runs that do not fit one reply, so that the next page needs no replay of all logs of
-// the run, and lets the replay of a run that takes longer than a request go on until the client asks again.
+// eventPages keeps an index of the events of each run that clients read: the first request for a run replays its logs,
+// and the next ones read only what has been appended since. An index has the events of one run, and whoever may read a
+// run may read all of them: an owner's request is checked before it comes here. A replay that takes longer than a
+// request goes on until the client asks again.
 type eventPages struct {
 	start func(work func()) bool // runs work in a goroutine; false once the node closes
 	ctx   func() context.Context // of all replays
@@ -40,198 +41,230 @@ type eventPages struct {
 	panicked func(verb string, what any)
 
 	mu       sync.Mutex
-	kept     []keptEvents             // the oldest first
-	detached map[string]*replayFlight // those whose requests have timed out
+	list     []*keptIndex // the one that was used last is the last
+	detached int          // updates whose requests have timed out
 }
 
-// keptEvents are the events after a cursor.
-type keptEvents struct {
-	key   string // of the run and the cursor
-	rest  *eventReplay
-	since time.Time
+// keptIndex is an index that requests share.
+type keptIndex struct {
+	index *eventIndex
+	turn  chan struct{} // holds a value while the index is used
+
+	// These are guarded by the lock of eventPages.
+	flight *indexFlight // the update in progress; nil: there is none
+	size   int          // of the index after its last update
+	used   time.Time
 }
 
-// replayFlight is a replay in progress, or one whose events no request has taken yet.
-type replayFlight struct {
-	cancel context.CancelFunc
-	done   chan struct{} // closed once replay and err are set
-	replay *eventReplay
-	err    error
-	expiry *time.Timer // forgets a detached flight; nil before. It is guarded by the lock of eventPages
+// indexFlight is an update of an index in progress.
+type indexFlight struct {
+	cancel   context.CancelFunc
+	done     chan struct{} // closed once err is set
+	err      error
+	detached bool
 }
 
-// replayKey names the events of a run after a cursor.
-func replayKey(run string, from client.Cursor) (string, error) {
-	logs := maps.Clone(from)
-	delete(logs, client.CursorEntries)
-	raw, err := json.Marshal(logs) // sorted by key
-	if err != nil {
-		return "", fmt.Errorf("control: cursor: %w", err)
+// read returns the page of events after a cursor of a run.
+func (p *eventPages) read(ctx context.Context, cfg *Config, run string, from client.Cursor) (page client.EventsPage, err error) {
+	for range indexAttemptsMax {
+		k := p.open(cfg, run, from)
+		err = p.update(ctx, k)
+		if errors.Is(err, errStale) {
+			continue
+		}
+		if err != nil {
+			return page, err
+		}
+		select {
+		case k.turn <- struct{}{}:
+		case <-ctx.Done():
+			return page, errReplaying
+		}
+		page, err = k.index.list.page(from)
+		more, entries, still := k.index.truncated, k.index.entries, k.index.has(from)
+		<-k.turn
+		if err != nil {
+			return page, err
+		}
+		if !still || more && len(page.Events) == 0 { // it has dropped them meanwhile, or all of it was read
+			p.drop(k)
+			continue
+		}
+		if page.More = page.More || more; !page.More {
+			page.Cursor[client.CursorEntries] = entries
+		}
+		return page, nil
 	}
-	return run + " " + string(raw), nil
+	return page, errors.Join(errBusy, err)
 }
 
-// advanceCursor returns the cursor after a page.
-func advanceCursor(from, page client.Cursor) client.Cursor {
-	next := maps.Clone(from)
-	if next == nil {
-		next = client.Cursor{}
-	}
-	maps.Copy(next, page)
-	return next
-}
-
-// read returns the events of a key: those that were kept, those of a replay that an earlier request began, or those of
-// a replay of its own.
-func (p *eventPages) read(ctx context.Context, key string, replay func(context.Context) (*eventReplay, error)) (*eventReplay, error) {
-	if t := p.find(key, time.Now()); t != nil {
-		return t, nil
-	}
+// isKept reports whether there is an index with the events after a cursor.
+func (p *eventPages) isKept(run string, from client.Cursor) bool {
 	p.mu.Lock()
-	flight := p.detached[key]
-	p.mu.Unlock()
-	joined := flight != nil
-	if !joined {
-		var err error
-		if flight, err = p.begin(replay); err != nil {
-			return nil, err
+	defer p.mu.Unlock()
+	return p.find(run, from) >= 0
+}
+
+// find returns the number of an index with the events after a cursor; -1: there is none. The caller holds the lock.
+func (p *eventPages) find(run string, from client.Cursor) int {
+	p.dropExpired(time.Now())
+	return slices.IndexFunc(p.list, func(k *keptIndex) bool {
+		if k.index.run != run {
+			return false
+		}
+		select {
+		case k.turn <- struct{}{}:
+			defer func() { <-k.turn }()
+			return k.index.has(from)
+		default: // it is used; if it loses the events of the cursor, the request begins another
+			return true
+		}
+	})
+}
+
+// open returns an index with the events after a cursor, which is a new one if there is none.
+func (p *eventPages) open(cfg *Config, run string, from client.Cursor) *keptIndex {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := p.find(run, from)
+	if i < 0 {
+		p.list = append(p.list, &keptIndex{index: newEventIndex(cfg, run, from, p.guard), turn: make(chan struct{}, 1)})
+		i = len(p.list) - 1
+	}
+	k := p.list[i]
+	k.used = time.Now()
+	p.list = append(slices.Delete(p.list, i, i+1), k)
+	p.makeRoom()
+	return k
+}
+
+// makeRoom drops the indexes that were used longest ago, as the limits of memory need it. The caller holds the lock.
+func (p *eventPages) makeRoom() {
+	sum := 0
+	for i := len(p.list) - 1; i >= 0; i-- {
+		if sum += p.list[i].size; i < len(p.list)-1 && (sum > indexesBytesMax || len(p.list)-i > indexesMax) {
+			p.list = slices.Delete(p.list, 0, i+1)
+			return
 		}
 	}
+}
+
+// update reads on in the logs of an index: it has what they had when update was called. It returns errReplaying if that
+// takes longer than the request.
+func (p *eventPages) update(ctx context.Context, k *keptIndex) error {
 	wait := ctx
 	if until, ok := ctx.Deadline(); ok {
 		var stop context.CancelFunc
 		wait, stop = context.WithDeadline(ctx, until.Add(-replyReserve))
 		defer stop()
 	}
-	select {
-	case <-flight.done:
-		p.forget(key, flight)
-		if joined && flight.err == nil {
-			rest := *flight.replay // joined requests share it: it is copied before it is marked
-			rest.fromEarlier = true
-			return &rest, nil
+	for range 2 {
+		f, joined, err := p.begin(k)
+		if err != nil {
+			return err
 		}
-		return flight.replay, flight.err
-	case <-wait.Done():
-		return nil, p.detach(key, flight)
-	}
-}
-
-func (p *eventPages) begin(replay func(context.Context) (*eventReplay, error)) (*replayFlight, error) {
-	ctx, cancel := context.WithTimeout(p.ctx(), replayTimeout)
-	f := &replayFlight{cancel: cancel, done: make(chan struct{})}
-	if !p.start(func() {
-		defer close(f.done)
-		defer cancel()
-		f.replay, f.err = p.replayGuarded(ctx, replay)
-	}) {
-		cancel()
-		return nil, errClosing
-	}
-	return f, nil
-}
-
-// replayGuarded replays, and turns a panic into an error: an entry that the reader cannot take must not end the node.
-func (p *eventPages) replayGuarded(ctx context.Context, replay func(context.Context) (*eventReplay, error)) (t *eventReplay, err error) {
-	defer func() {
-		if what := recover(); what != nil {
-			p.panicked("events", what)
-			t, err = nil, errPanic
-		}
-	}()
-	if t, err = replay(ctx); err != nil {
-		return nil, err
-	}
-	t.sortEvents()
-	return t, nil
-}
-
-// detach lets a replay go on without its request, unless too many do.
-func (p *eventPages) detach(key string, f *replayFlight) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch known := p.detached[key]; {
-	case known != nil && known != f:
-		f.cancel() // another request reads the same
-	case known == nil && !p.makeDetachedRoom():
-		f.cancel()
-		return errBusy
-	case known == nil:
-		p.detached[key] = f
-		held := weak.Make(f) // a timer that was stopped may stay in memory for a while
-		f.expiry = time.AfterFunc(replayTimeout+keptEventsAge, func() {
-			if f := held.Value(); f != nil { // no request came meanwhile
-				p.forget(key, f)
-			}
-		})
-	}
-	return errReplaying
-}
-
-// makeDetachedRoom reports whether another replay may go on without its request. A finished one whose events no request
-// has taken gives way. The caller holds the lock.
-func (p *eventPages) makeDetachedRoom() bool {
-	if len(p.detached) < replaysMax {
-		return true
-	}
-	for key, f := range p.detached {
 		select {
 		case <-f.done:
-			p.drop(key, f)
-			return true
-		default:
+			if errors.Is(f.err, context.Canceled) && p.ctx().Err() == nil {
+				return errBusy // detach has ended it
+			}
+			if f.err != nil {
+				return f.err
+			}
+			if !joined {
+				return nil
+			}
+			// It may have counted the entries before the request came; the next update has not.
+		case <-wait.Done():
+			return p.detach(k, f)
 		}
-	}
-	return false
-}
-
-func (p *eventPages) forget(key string, f *replayFlight) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.detached[key] == f {
-		p.drop(key, f)
-	}
-}
-
-// drop forgets a detached flight. Its timer would hold the events of the replay until it fires. The caller holds the lock.
-func (p *eventPages) drop(key string, f *replayFlight) {
-	delete(p.detached, key)
-	if f.expiry != nil {
-		f.expiry.Stop()
-	}
-}
-
-// find returns the kept events of a key.
-func (p *eventPages) find(key string, now time.Time) *eventReplay {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.dropExpired(now)
-	if i := slices.IndexFunc(p.kept, func(k keptEvents) bool { return k.key == key }); i >= 0 {
-		return p.kept[i].rest
 	}
 	return nil
 }
 
-// keep keeps the rest of the events of a key for the page after a cursor; with none it only forgets the key.
-func (p *eventPages) keep(key, next string, rest *eventReplay, now time.Time) {
+// begin begins an update, or returns the one in progress.
+func (p *eventPages) begin(k *keptIndex) (f *indexFlight, joined bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.kept = slices.DeleteFunc(p.kept, func(k keptEvents) bool { return k.key == key || k.key == next })
-	if rest == nil {
-		return
+	if k.flight != nil {
+		return k.flight, true, nil
 	}
-	p.kept = append(p.kept, keptEvents{next, rest, now})
-	if extra := len(p.kept) - keptReplaysMax; extra > 0 {
-		p.kept = slices.Delete(p.kept, 0, extra)
+	ctx, cancel := context.WithTimeout(p.ctx(), replayTimeout)
+	f = &indexFlight{cancel: cancel, done: make(chan struct{})}
+	if !p.start(func() {
+		defer close(f.done)
+		defer cancel()
+		k.turn <- struct{}{}
+		f.err = p.guard(func() error { return k.index.update(ctx) })
+		size := k.index.bytes()
+		<-k.turn
+		p.end(k, f, size)
+	}) {
+		cancel()
+		return nil, false, errClosing
 	}
-	time.AfterFunc(keptEventsAge+time.Second, func() {
+	k.flight = f
+	return f, false, nil
+}
+
+// end notes the end of an update. An index whose update has failed is dropped: it may have read a part of the entries.
+func (p *eventPages) end(k *keptIndex, f *indexFlight, size int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k.flight, k.size, k.used = nil, size, time.Now()
+	if f.detached {
+		p.detached--
+	}
+	if f.err != nil {
+		p.remove(k)
+	}
+	p.makeRoom()
+	time.AfterFunc(indexAge+time.Second, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.dropExpired(time.Now())
 	})
 }
 
-// dropExpired forgets the events that no client has asked for. The caller holds the lock.
+// guard calls do, and turns a panic into an error: an entry that the reader cannot take must not end the node.
+func (p *eventPages) guard(do func() error) (err error) {
+	defer func() {
+		if what := recover(); what != nil {
+			p.panicked("events", what)
+			err = errPanic
+		}
+	}()
+	return do()
+}
+
+// detach lets an update go on without its request, unless too many do.
+func (p *eventPages) detach(k *keptIndex, f *indexFlight) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if k.flight != f || f.detached {
+		return errReplaying
+	}
+	if p.detached >= replaysMax {
+		f.cancel()
+		return errBusy
+	}
+	f.detached = true
+	p.detached++
+	return errReplaying
+}
+
+func (p *eventPages) drop(k *keptIndex) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.remove(k)
+}
+
+// remove removes an index. The caller holds the lock.
+func (p *eventPages) remove(k *keptIndex) {
+	p.list = slices.DeleteFunc(p.list, func(other *keptIndex) bool { return other == k })
+}
+
+// dropExpired drops the indexes for which no request has come. The caller holds the lock.
 func (p *eventPages) dropExpired(now time.Time) {
-	p.kept = slices.DeleteFunc(p.kept, func(k keptEvents) bool { return now.Sub(k.since) > keptEventsAge })
+	p.list = slices.DeleteFunc(p.list, func(k *keptIndex) bool { return k.flight == nil && now.Sub(k.used) > indexAge })
 }

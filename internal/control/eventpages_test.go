@@ -2,178 +2,229 @@ package control
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-	"weak"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/memory"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
+// readStore counts the entries that are read. hold, if it is set, is called before the entries of a run are counted.
+type readStore struct {
+	mailbox.Store
+	read *atomic.Int64
+	hold func(ctx context.Context) error
+}
+
+func (s readStore) count(each func(mailbox.Message) error) func(mailbox.Message) error {
+	return func(m mailbox.Message) error {
+		s.read.Add(1)
+		return each(m)
+	}
+}
+
+func (s readStore) Read(ctx context.Context, at mailbox.Address, after, through uint64, each func(mailbox.Message) error) error {
+	return s.Store.Read(ctx, at, after, through, s.count(each))
+}
+
+func (s readStore) ReadRun(ctx context.Context, run string, each func(mailbox.Message) error) error {
+	return s.Store.ReadRun(ctx, run, s.count(each))
+}
+
+func (s readStore) Entries(ctx context.Context, run string) (map[mailbox.Address]uint64, error) {
+	if s.hold != nil {
+		if err := s.hold(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.Store.Entries(ctx, run)
+}
+
 func newPages(ctx context.Context) *eventPages {
-	return &eventPages{start: func(work func()) bool { go work(); return true }, ctx: func() context.Context { return ctx }, panicked: func(string, any) {}, detached: map[string]*replayFlight{}}
+	return &eventPages{start: func(work func()) bool { go work(); return true }, ctx: func() context.Context { return ctx }, panicked: func(string, any) {}}
 }
 
-// longRun are the events of n entries of 100 KiB each, of two logs in turn.
-func longRun(n int) *eventReplay {
-	t := &eventReplay{entries: uint64(n)}
-	for i := range n {
-		t.list = append(t.list, pastEvent{at: fmt.Sprintf("r.%d", i%2), stamp: int64(i), n: uint64(i/2 + 1), raw: json.RawMessage(`"` + strings.Repeat("x", 100<<10) + `"`)})
-	}
-	return t
-}
-
-// readAll reads all pages as a client does, and counts the replays.
-func readAll(t *testing.T, p *eventPages, whole *eventReplay) (events, replays int) {
+// putPolicy appends a request to the log of a run, which makes an event.
+func putPolicy(t *testing.T, post mailbox.Store, run string, number int) {
 	t.Helper()
-	from := client.Cursor{}
-	for more := true; more; {
-		key, err := replayKey("r", from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rest, err := p.read(t.Context(), key, func(context.Context) (*eventReplay, error) {
-			replays++
-			left := &eventReplay{entries: whole.entries}
-			for _, e := range whole.list {
-				if e.n > from[e.at] {
-					left.list = append(left.list, e)
-				}
-			}
-			return left, nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		page, kept := rest.cutPage()
-		from = advanceCursor(from, page.Cursor)
-		next, err := replayKey("r", from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.keep(key, next, kept, time.Now())
-		events, more = events+len(page.Events), page.More
+	body, err := mailbox.Marshal(supervisor.PolicySet{By: fmt.Sprint(number)})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return events, replays
+	putRequest(t, post, mailbox.At(run, mailbox.Super), mailbox.Item{ID: fmt.Sprint("q-", number), Kind: supervisor.PolicySet{}.Kind(), Body: body})
 }
 
-func TestPagesOfALongRunNeedOneReplayForEachKeptPart(t *testing.T) {
+func putRequest(t *testing.T, post mailbox.Store, at mailbox.Address, item mailbox.Item) {
+	t.Helper()
+	data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{item}})
+	if err == nil {
+		_, err = mailbox.Put(t.Context(), post, at, data)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// openedRun is a store with a run of some requests.
+func openedRun(t *testing.T, post mailbox.Store, run string, requests int) {
+	t.Helper()
+	putEntry(t, post, mailbox.At(run, mailbox.Super), "", supervisor.Opened{Run: run, Goal: "do it", Root: "lead", Definitions: []supervisor.Definition{{Name: "lead"}}}, false)
+	for i := range requests {
+		putPolicy(t, post, run, i)
+	}
+}
+
+// A node reads the logs of a run once: a request for what follows reads what has been appended since, and no request
+// gets an event twice.
+func TestRequestForEventsReadsWhatIsNew(t *testing.T) {
+	var read atomic.Int64
+	post := readStore{Store: memory.New(memory.Config{}), read: &read}
+	openedRun(t, post, "r", 200)
+	p, cfg := newPages(t.Context()), &Config{Post: post, Name: "a"}
+	from := client.Cursor{}
+	ask := func() (events int) {
+		page, err := p.read(t.Context(), cfg, "r", from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at, n := range page.Cursor {
+			from[at] = n
+		}
+		return len(page.Events)
+	}
+	first := ask()
+	if first < 200 || read.Load() < 201 {
+		t.Fatalf("%d events of %d entries", first, read.Load())
+	}
+	for i := range 20 {
+		read.Store(0)
+		putPolicy(t, post, "r", 1000+i)
+		if n := ask(); n != 1 || read.Load() > 3 {
+			t.Errorf("%d events, %d entries were read for them", n, read.Load())
+		}
+	}
+	read.Store(0)
+	from = client.Cursor{}
+	if n := ask(); n != first+20 || read.Load() > 3 {
+		t.Errorf("%d events from the beginning, %d entries were read for them", n, read.Load())
+	}
+}
+
+// A run that was deleted and restored has other logs: nothing of the old ones is shown.
+func TestEventsOfARestoredRunAreItsOwn(t *testing.T) {
+	post := memory.New(memory.Config{})
+	openedRun(t, post, "r", 3)
+	p, cfg := newPages(t.Context()), &Config{Post: post, Name: "a"}
+	count := func() int {
+		page, err := p.read(t.Context(), cfg, "r", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(page.Events)
+	}
+	before := count()
+	if err := post.Purge(t.Context(), mailbox.At("r", mailbox.Super), 0); err != nil {
+		t.Fatal(err)
+	}
+	openedRun(t, post, "r", 5)
+	if after := count(); after != before+2 {
+		t.Errorf("%d events, want %d", after, before+2)
+	}
+}
+
+func TestIndexesOfEventsKeepToTheirLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPages(t.Context())
-		if events, replays := readAll(t, p, longRun(20)); events != 20 || replays != 1 {
-			t.Errorf("%d events by %d replays", events, replays)
+		post := memory.New(memory.Config{})
+		p, cfg := newPages(t.Context()), &Config{Post: post, Name: "a"}
+		for i := range indexesMax + 10 {
+			run := fmt.Sprint("r", i)
+			openedRun(t, post, run, 1)
+			if _, err := p.read(t.Context(), cfg, run, nil); err != nil {
+				t.Fatal(err)
+			}
 		}
-		n := 2*keptEventsMax/(100<<10) + 10
-		if events, replays := readAll(t, p, longRun(n)); events != n || replays != 3 {
-			t.Errorf("%d of %d events by %d replays", events, n, replays)
+		if len(p.list) != indexesMax || p.isKept("r0", nil) || !p.isKept("r100", nil) {
+			t.Errorf("%d indexes", len(p.list))
 		}
-		<-time.After(keptEventsAge + 2*time.Second)
-		if synctest.Wait(); len(p.kept) != 0 {
-			t.Errorf("%d lists are kept after all were read", len(p.kept))
+		p.list[len(p.list)-1].size = indexesBytesMax
+		if p.open(cfg, "r100", nil); len(p.list) != 1 || !p.isKept("r100", nil) {
+			t.Errorf("%d indexes are kept beside one of the most bytes", len(p.list))
+		}
+		<-time.After(indexAge + 2*time.Second)
+		if synctest.Wait(); len(p.list) != 0 {
+			t.Errorf("%d indexes are kept for clients that do not come back", len(p.list))
 		}
 	})
 }
 
 func TestReplayThatTakesLongerThanARequestGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, replays := newPages(t.Context()), atomic.Int32{}
-		slow := func(ctx context.Context) (*eventReplay, error) {
-			replays.Add(1)
-			select {
-			case <-time.After(2 * requestTimeout):
-				return longRun(3), nil
-			case <-ctx.Done():
-				return nil, ctx.Err()
+		var counted atomic.Int64
+		p := newPages(t.Context())
+		post := readStore{Store: memory.New(memory.Config{}), read: &atomic.Int64{}, hold: func(ctx context.Context) error {
+			wait := 2 * requestTimeout
+			if counted.Add(1) > 1 {
+				wait = 0
 			}
-		}
-		ask := func(key string) (*eventReplay, error) {
+			select {
+			case <-time.After(wait):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}}
+		openedRun(t, post, "r", 3)
+		ask := func(run string) (client.EventsPage, error) {
 			ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 			defer cancel()
-			return p.read(ctx, key, slow)
+			return p.read(ctx, &Config{Post: post}, run, nil)
 		}
 		for range 2 {
 			if _, err := ask("r"); !client.Busy(err) {
 				t.Errorf("a client is told %v, and would not ask again", err)
 			}
 		}
-		if got, err := ask("r"); err != nil || len(got.list) != 3 || replays.Load() != 1 {
-			t.Errorf("%v, %v after %d replays", got, err, replays.Load())
+		if got, err := ask("r"); err != nil || len(got.Events) < 3 || counted.Load() != 2 {
+			t.Errorf("%d events, %v after the entries were counted %d times", len(got.Events), err, counted.Load())
 		}
 
-		// No more than replaysMax go on without their requests. A finished one gives way, and none is kept for a client that
-		// never comes back.
-		hanging := func(ctx context.Context) (*eventReplay, error) { <-ctx.Done(); return nil, ctx.Err() }
-		askHanging := func(key string) error {
-			ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
-			defer cancel()
-			_, err := p.read(ctx, key, hanging)
-			return err
-		}
+		// No more than replaysMax go on without their requests.
+		hanging := readStore{Store: post.Store, read: &atomic.Int64{}, hold: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
 		for k := range replaysMax + 1 {
-			if err := askHanging(fmt.Sprint(k)); !client.Busy(err) || errors.Is(err, errBusy) != (k == replaysMax) {
+			ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
+			_, err := p.read(ctx, &Config{Post: hanging}, fmt.Sprint(k), nil)
+			cancel()
+			if !client.Busy(err) || errors.Is(err, errBusy) != (k == replaysMax) {
 				t.Errorf("request %d: %v", k, err)
 			}
 		}
-		<-time.After(replayTimeout)
-		if err := askHanging("another"); !errors.Is(err, errReplaying) {
-			t.Errorf("all others have finished: %v", err)
-		}
-		<-time.After(replayTimeout + keptEventsAge + time.Second)
-		if synctest.Wait(); len(p.detached) != 0 {
-			t.Errorf("%d replays are kept", len(p.detached))
+		<-time.After(replayTimeout + indexAge)
+		if synctest.Wait(); p.detached != 0 || len(p.list) != 0 {
+			t.Errorf("%d replays go on, %d indexes are kept", p.detached, len(p.list))
 		}
 	})
+}
+
+// panickingStore panics where an entry is read.
+type panickingStore struct{ mailbox.Store }
+
+func (panickingStore) Read(context.Context, mailbox.Address, uint64, uint64, func(mailbox.Message) error) error {
+	panic("a reader's bug")
 }
 
 func TestReplayThatPanicsDoesNotEndTheNode(t *testing.T) {
 	logged := ""
 	p := newPages(t.Context())
 	p.panicked = func(verb string, what any) { logged = fmt.Sprint(verb, ": ", what) }
-	if _, err := p.read(t.Context(), "r", func(context.Context) (*eventReplay, error) { panic("a reader's bug") }); !errors.Is(err, errPanic) || logged != "events: a reader's bug" {
+	post := memory.New(memory.Config{})
+	openedRun(t, post, "r", 1)
+	if _, err := p.read(t.Context(), &Config{Post: panickingStore{post}}, "r", nil); !errors.Is(err, errPanic) || logged != "events: a reader's bug" {
 		t.Errorf("%v, logged %q", err, logged)
 	}
-}
-
-// detachedReplay detaches a replay that has ended from its request, and returns a weak pointer to its events.
-//
-//go:noinline
-func detachedReplay(p *eventPages, key string) (weak.Pointer[eventReplay], error) {
-	f := &replayFlight{cancel: func() {}, done: make(chan struct{}), replay: longRun(3)}
-	close(f.done)
-	return weak.Make(f.replay), p.detach(key, f)
-}
-
-// takeReplay takes a replay and keeps nothing of it; inlined, its result could stay on the stack of the test.
-//
-//go:noinline
-func takeReplay(ctx context.Context, p *eventPages, key string) (events int, err error) {
-	got, err := p.read(ctx, key, nil)
-	if err != nil {
-		return 0, err
-	}
-	return len(got.list), nil
-}
-
-func TestReplayThatWasTakenLeavesMemory(t *testing.T) {
-	p := newPages(t.Context())
-	events, err := detachedReplay(p, "r")
-	if !errors.Is(err, errReplaying) {
-		t.Fatal(err)
-	}
-	if n, err := takeReplay(t.Context(), p, "r"); err != nil || n != 3 {
-		t.Fatal(n, err)
-	}
-	for i := 0; i < 100 && events.Value() != nil; i++ {
-		runtime.GC()
-	}
-	if events.Value() != nil {
-		t.Error("the events are in memory after a request has taken them")
-	}
-	runtime.KeepAlive(p)
 }

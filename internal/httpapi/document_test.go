@@ -66,7 +66,7 @@ var operations = map[string]operation{
 		answers: map[int]any{200: control.Transcript{}}},
 	"GET /api/v1/runs/{id}/questions": {summary: "What the agents of the run ask a person", answers: map[int]any{200: []client.Question{}}},
 	"GET /api/v1/runs/{id}/events": {summary: "A page of events, or a stream of them", stream: "one event each; the id is the cursor after it",
-		params: []param{{"cursor", "string", "of an earlier page or event; the header Last-Event-ID takes precedence"}, {"kind", "string", "kinds or groups of kinds, with commas"},
+		params: []param{{"cursor", "string", "of an earlier page or event, or now for a stream of what follows; the header Last-Event-ID takes precedence"}, {"kind", "string", "kinds or groups of kinds, with commas"},
 			{"agent", "string", "an agent and all below it"}, {"limit", "integer", "1 to 10000; 1000 by default"}},
 		answers: map[int]any{200: EventList{}, 204: nil}},
 	"GET /api/v1/runs/{id}/logs": {summary: "The logs of the run, or entries of one of them as the store holds them", answers: map[int]any{200: RecordedLogs{}},

@@ -24,6 +24,8 @@ const (
 	lookInterval = 15 * time.Second
 	// reconnectMS is after how many milliseconds a browser should come back.
 	reconnectMS = 1000
+	// cursorNow is the cursor of a stream that begins with the newest entries.
+	cursorNow = "now"
 	// cursorEachMax is of how many logs a cursor is sent with each event. It has some bytes for each log, so of a run with
 	// more of them a stream sends one each cursorInterval.
 	cursorEachMax  = 200
@@ -70,12 +72,17 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, run string) {
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		cursor = last // newer than the address with which a browser began
 	}
+	isStream := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+	if isStream && cursor == cursorNow {
+		s.streamEvents(w, r, run, f, nil)
+		return
+	}
 	seen, err := client.ParsePositions(run, cursor)
 	if err != nil {
 		refuseError(w, err)
 		return
 	}
-	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+	if isStream {
 		s.streamEvents(w, r, run, f, seen)
 		return
 	}
@@ -114,6 +121,7 @@ type StreamEnd struct {
 // streamEvents sends the events of a run until its end. The id of each is the cursor after it, so a
 // reader that comes back with Last-Event-ID misses none and sees none twice; of a run of more than cursorEachMax logs it
 // sees those of the last cursorInterval again. A reader that has seen all gets 204, which ends the attempts of a browser.
+// Without positions the stream begins with the newest entries.
 func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, run string, f eventFilter, seen client.Positions) {
 	release, ok := s.streams.take()
 	if !ok {
@@ -134,6 +142,16 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, run string
 	if err := s.checkPositions(r.Context(), run, seen); err != nil {
 		refuseError(w, err)
 		return
+	}
+	if seen == nil && finished {
+		w.WriteHeader(http.StatusNoContent) // it has no newer event
+		return
+	}
+	if seen == nil {
+		if seen, err = feed.newest(r.Context()); err != nil {
+			refuseError(w, err)
+			return
+		}
 	}
 	st := &eventStream{run: run, filter: f, seen: seen, out: newSSEWriter(w)}
 	defer st.out.close()

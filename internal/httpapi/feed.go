@@ -29,7 +29,7 @@ var (
 	errBehind = errors.New("httpapi: the reader is behind")
 )
 
-// feeds has one feed for each run that streams follow.
+// feeds has one feed for each run that streams follow, and one for those that began with its newest entries.
 type feeds struct {
 	client *client.Client
 	ctx    context.Context // of all feeds
@@ -44,10 +44,15 @@ type feeds struct {
 type runFeed struct {
 	feeds  *feeds
 	run    string
+	key    string           // in feeds
 	start  client.Positions // of the stream that began it
 	cancel context.CancelFunc
 
 	readers int // guarded by feeds
+
+	// fromNow: the feed begins with the newest entries, and start and seen are set when begun is closed.
+	fromNow bool
+	begun   chan struct{}
 
 	checked  chan struct{} // closed when finished and checkErr are set
 	finished bool          // the run had ended when the feed began: there is nothing to follow
@@ -69,33 +74,41 @@ type feedEvent struct {
 	cursor string // after it, for readers that have seen what the feed has; "" in a run of many agents
 }
 
-// join adds a reader to the feed of a run, which begins at the reader's positions if there is none. leave must be
-// called.
+// join adds a reader to the feed of a run. If there is none, it begins at the reader's positions, or with the newest
+// entries if seen is nil. leave must be called.
 func (f *feeds) join(run string, seen client.Positions) *runFeed {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.readers++
-	if feed := f.runs[run]; feed != nil {
+	key := run
+	if seen == nil { // a reader of all events gets few from it
+		key += " " + cursorNow
+	}
+	if feed := f.runs[key]; feed != nil {
 		feed.readers++
 		return feed
 	}
-	feed := f.begin(run, seen)
-	f.runs[run] = feed
+	feed := f.begin(run, key, seen)
+	f.runs[key] = feed
 	return feed
 }
 
 // begin begins a feed with one reader. The caller holds the lock.
-func (f *feeds) begin(run string, seen client.Positions) *runFeed {
+func (f *feeds) begin(run, key string, seen client.Positions) *runFeed {
 	ctx, cancel := context.WithCancel(f.ctx)
-	feed := &runFeed{feeds: f, run: run, start: maps.Clone(seen), seen: maps.Clone(seen), cancel: cancel, readers: 1, changed: make(chan struct{}), checked: make(chan struct{})}
+	feed := &runFeed{feeds: f, run: run, key: key, start: maps.Clone(seen), seen: maps.Clone(seen), fromNow: seen == nil, cancel: cancel, readers: 1,
+		changed: make(chan struct{}), checked: make(chan struct{}), begun: make(chan struct{})}
+	if !feed.fromNow {
+		close(feed.begun)
+	}
 	f.ended.Go(func() {
 		err := feed.check(ctx)
 		if err == nil {
 			err = feed.follow(ctx)
 		}
 		f.mu.Lock()
-		if f.runs[run] == feed {
-			delete(f.runs, run) // the next stream begins another
+		if f.runs[key] == feed {
+			delete(f.runs, key) // the next stream begins another
 		}
 		f.mu.Unlock()
 		feed.end(err)
@@ -108,7 +121,7 @@ func (f *feeds) beginAlone(run string, seen client.Positions) *runFeed {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.readers++
-	return f.begin(run, seen)
+	return f.begin(run, run, seen)
 }
 
 // leave removes a reader; a feed without readers ends.
@@ -119,8 +132,8 @@ func (f *feeds) leave(feed *runFeed) {
 	if feed.readers--; feed.readers > 0 {
 		return
 	}
-	if f.runs[feed.run] == feed {
-		delete(f.runs, feed.run)
+	if f.runs[feed.key] == feed {
+		delete(f.runs, feed.key)
 	}
 	feed.cancel()
 }
@@ -164,7 +177,12 @@ func (r *runFeed) follow(ctx context.Context) error {
 		over = r.awaitEnd(following)
 		stop()
 	}()
-	err := r.feeds.client.Events(following, r.run, r.start.Cursor(), true, r.add)
+	var err error
+	if r.fromNow {
+		err = r.feeds.client.EventsFromNow(following, r.run, r.begin, r.add)
+	} else {
+		err = r.feeds.client.Events(following, r.run, r.start.Cursor(), true, r.add)
+	}
 	stop()
 	<-ended
 	if err == nil || over && ctx.Err() == nil {
@@ -177,6 +195,40 @@ func (r *runFeed) follow(ctx context.Context) error {
 		return errFeedEnded
 	}
 	return err
+}
+
+// begin begins the feed after the newest entries.
+func (r *runFeed) begin(newest client.Cursor) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.start = client.PositionsAt(r.run, newest)
+	r.seen = maps.Clone(r.start)
+	close(r.begun)
+}
+
+// newest returns the positions after the newest event of the feed, once it has begun.
+func (r *runFeed) newest(ctx context.Context) (client.Positions, error) {
+	for {
+		r.mu.Lock()
+		changed, err := r.changed, r.err
+		r.mu.Unlock()
+		select {
+		case <-r.begun:
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return maps.Clone(r.seen), nil
+		default:
+		}
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-r.begun:
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // awaitEnd returns true once the run has ended, and false when ctx ends.

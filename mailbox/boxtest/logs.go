@@ -222,8 +222,15 @@ func readRun(t *testing.T, p mailbox.Store) {
 	}
 	checkStoredOrder(t, got)
 	for run, entries := range map[string]uint64{"r1": 200, "r2": 200, "none": 0} {
-		if n, err := p.Entries(ctx, run); err != nil || n != entries {
-			t.Errorf("%s has %d entries, want %d: %v", run, n, entries, err)
+		counts, err := p.Entries(ctx, run)
+		sum := uint64(0)
+		for at, n := range counts {
+			if sum += n; n == 0 || run == "r1" && n != uint64(len(want[at])) {
+				t.Errorf("%s has %d entries, want %d", at, n, len(want[at]))
+			}
+		}
+		if err != nil || sum != entries {
+			t.Errorf("%s has %d entries, want %d: %v", run, sum, entries, err)
 		}
 	}
 	enough := errors.New("enough")

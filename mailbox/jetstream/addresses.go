@@ -13,18 +13,24 @@ import (
 // countEntries asks the leader how many entries there are under a filter, and for the last sequence
 // of the stream.
 func (s *poolStream) countEntries(ctx context.Context, filter string) (count, last uint64, err error) {
+	last, err = s.countByLog(ctx, filter, func(_ mailbox.Address, n uint64) { count += n })
+	return count, last, err
+}
+
+// countByLog calls each for the logs that have entries under a filter, with their number.
+func (s *poolStream) countByLog(ctx context.Context, filter string, each func(at mailbox.Address, n uint64)) (last uint64, err error) {
 	info, err := s.Info(ctx, jetstream.WithSubjectFilter(filter))
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	for subject, n := range info.State.Subjects {
 		// A message on a subject that is not that of a log is never delivered: a reader that
 		// counted it would wait for ever.
-		if _, ok := s.pool.parseSubject(subject); ok {
-			count += n
+		if at, ok := s.pool.parseSubject(subject); ok {
+			each(at, n)
 		}
 	}
-	return count, info.State.LastSeq, nil
+	return info.State.LastSeq, nil
 }
 
 // Addresses implements mailbox.Post; the addresses are sorted.
@@ -103,23 +109,22 @@ func (s *poolStream) listAddresses(ctx context.Context, filter string) ([]mailbo
 }
 
 // Entries implements mailbox.Store.
-func (p *Post) Entries(ctx context.Context, run string) (sum uint64, err error) {
+func (p *Post) Entries(ctx context.Context, run string) (map[mailbox.Address]uint64, error) {
 	filter, err := p.cfg.Names.RunSubjects(run)
 	if err != nil {
-		return 0, fmt.Errorf("jetstream: entries: %w", err)
+		return nil, fmt.Errorf("jetstream: entries: %w", err)
 	}
 	pools, err := p.allPools(ctx)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
+	counts := map[mailbox.Address]uint64{}
 	for _, pl := range pools {
 		for _, s := range pl.streams {
-			n, _, err := s.countEntries(ctx, filter)
-			if err != nil {
-				return 0, fmt.Errorf("jetstream: entries of %s: %w", run, err)
+			if _, err := s.countByLog(ctx, filter, func(at mailbox.Address, n uint64) { counts[at] += n }); err != nil {
+				return nil, fmt.Errorf("jetstream: entries of %s: %w", run, err)
 			}
-			sum += n
 		}
 	}
-	return sum, nil
+	return counts, nil
 }

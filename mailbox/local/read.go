@@ -326,22 +326,6 @@ func (s *Store) Heads(ctx context.Context, each func(mailbox.Head) error) error 
 	return nil
 }
 
-// Entries implements mailbox.Store.
-func (s *Store) Entries(ctx context.Context, run string) (sum uint64, err error) {
-	logs, err := s.Addresses(ctx, run)
-	if err != nil {
-		return 0, err
-	}
-	for _, at := range logs {
-		h, err := s.head(at)
-		if err != nil {
-			return 0, fmt.Errorf("local: entries of %s: %w", run, err)
-		}
-		sum += h.Entries
-	}
-	return sum, nil
-}
-
 // head returns the newest entry of a log and the number of its entries.
 func (s *Store) head(at mailbox.Address) (h mailbox.Head, err error) {
 	err = s.viewLog(at, func(v logView) error {

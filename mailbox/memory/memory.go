@@ -249,15 +249,16 @@ func (p *Post) Addresses(_ context.Context, run string) ([]mailbox.Address, erro
 }
 
 // Entries implements mailbox.Store.
-func (p *Post) Entries(_ context.Context, run string) (sum uint64, err error) {
+func (p *Post) Entries(_ context.Context, run string) (map[mailbox.Address]uint64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	counts := map[mailbox.Address]uint64{}
 	for at, log := range p.logs {
-		if at.Run() == run {
-			sum += uint64(len(log))
+		if at.Run() == run && len(log) > 0 {
+			counts[at] = uint64(len(log))
 		}
 	}
-	return sum, nil
+	return counts, nil
 }
 
 // Heads implements mailbox.Store; they come in the order of their addresses.
