@@ -159,9 +159,9 @@ export const getPage = async <T>(path: string): Promise<{ doc: T; more: boolean 
 };
 export const post = <T>(path: string, body: unknown): Promise<T> => send("POST", "/api/v1" + path, body, session);
 
-/** Status is how far a reader of events is: "gone" without the run, "refused" for another reason. Both are final. */
-export type Status = "reading" | "live" | "polling" | "hidden" | "lost" | "ended" | "gone" | "refused";
-export interface Follower { events(batch: Event[]): void; status(s: Status, why?: string): void }
+/** Status is how far a reader of events is: "glancing" shows what happens now while it reads what has happened; "gone" without the run, "refused" for another reason. Both are final. */
+export type Status = "reading" | "glancing" | "live" | "polling" | "hidden" | "lost" | "ended" | "gone" | "refused";
+export interface Follower { events(batch: Event[]): void; glance(e: Event): void; status(s: Status, why?: string): void }
 
 // A browser opens about six connections to a node over all of its tabs, and a stream holds one. So a tab has a
 // stream only while it is visible, and all tabs together have at most streamsMax; a visible tab without one asks
@@ -192,34 +192,46 @@ const untilShown = (signal: AbortSignal): Promise<void> => new Promise((done) =>
 const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
 // Reading is where a follower of a run is. `polled`: its last pages are a second old at most.
-interface Reading { run: string; to: Follower; stop: AbortSignal; cursor: string; pause: number; polled: boolean }
+interface Reading { run: string; to: Follower; stop: AbortSignal; cursor: string; pause: number; polled: boolean; glancing: boolean }
 
 const pauseMin = 500, pauseMax = 5000; // before another attempt
-const pageEvents = 2000; // of a page: more of them take longer than a frame
+const pageEvents = 2000; // of a page
+const eventsAtOnce = 250; // more of them take longer than a frame on a slow machine
 
 async function readPages(r: Reading): Promise<void> {
   for (let more = true; more && !r.stop.aborted;) {
-    if (!r.polled) r.to.status("reading");
+    if (!r.polled) r.to.status(r.glancing ? "glancing" : "reading");
     const page = await get<{ events: Event[]; cursor: string; more: boolean }>(`/runs/${r.run}/events?limit=${pageEvents}&cursor=${encodeURIComponent(r.cursor)}`, r.stop);
+    for (let i = 0; i < page.events.length && !r.stop.aborted; i += eventsAtOnce) {
+      if (i) await wait(0);
+      r.to.events(page.events.slice(i, i + eventsAtOnce));
+    }
     r.cursor = page.cursor;
-    if (page.events.length) r.to.events(page.events);
     more = page.more;
   }
 }
+
+// connect opens the stream of events after a cursor: null, the run has ended; undefined, the session was replaced.
+async function connect(r: Reading, cursor: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array> | null | undefined> {
+  const sent = session;
+  const reply = await fetch(`/api/v1/runs/${r.run}/events${cursor === now ? "?cursor=" + now : ""}`, { headers: { Authorization: "Bearer " + sent, Accept: "text/event-stream", ...(cursor && cursor !== now ? { "Last-Event-ID": cursor } : {}) }, signal: AbortSignal.any([r.stop, signal]), credentials: "omit" });
+  if (reply.status === 204) return null;
+  if (reply.status === 401 && (await refuseSession(sent))) return undefined;
+  if (!reply.ok || !reply.body) throw new Refused(reply.status, (await reply.json().catch(() => null))?.error ?? "the stream of events was refused", "");
+  return reply.body;
+}
+const now = "now"; // the cursor of a stream that begins with the newest entries
 
 // stream reads until the end of the run (true), or until the stream breaks or the tab is hidden.
 async function stream(r: Reading): Promise<boolean> {
   const cut = new AbortController(), hide = () => { if (document.hidden) cut.abort(); };
   document.addEventListener("visibilitychange", hide);
   try {
-    const sent = session;
-    const reply = await fetch(`/api/v1/runs/${r.run}/events`, { headers: { Authorization: "Bearer " + sent, Accept: "text/event-stream", ...(r.cursor ? { "Last-Event-ID": r.cursor } : {}) }, signal: AbortSignal.any([r.stop, cut.signal]), credentials: "omit" });
-    if (reply.status === 204) return true;
-    if (reply.status === 401 && (await refuseSession(sent))) return false;
-    if (!reply.ok || !reply.body) throw new Refused(reply.status, (await reply.json().catch(() => null))?.error ?? "the stream of events was refused", "");
+    const body = await connect(r, r.cursor, cut.signal);
+    if (!body) return body === null;
     r.to.status("live");
     r.pause = pauseMin;
-    return await readStream(reply.body, (id, kind, data) => {
+    return await readStream(body, (id, kind, data) => {
       if (kind === "end") return true;
       if (data) r.to.events([JSON.parse(data)]);
       if (id) r.cursor = id; // of a run of many agents some come alone
@@ -233,18 +245,38 @@ async function stream(r: Reading): Promise<boolean> {
   }
 }
 
+// glance shows what happens now until the function that it returns is called. It only adds to what a reader of all events
+// shows later, so a stream that breaks is not opened again.
+function glance(r: Reading): () => void {
+  const cut = new AbortController(), hide = () => { if (document.hidden) cut.abort(); };
+  document.addEventListener("visibilitychange", hide);
+  void (async () => {
+    await wait(glancePause);
+    if (cut.signal.aborted) return;
+    const body = await connect(r, now, cut.signal);
+    if (!body) return;
+    r.glancing = true;
+    r.to.status("glancing");
+    await readStream(body, (_, kind, data) => { if (data && kind !== "end") r.to.glance(JSON.parse(data)); return kind === "end"; });
+  })().catch(() => {}).finally(() => { r.glancing = false; });
+  return () => { document.removeEventListener("visibilitychange", hide); cut.abort(); };
+}
+const glancePause = 200; // most runs are read by then
+
 // readRun reads pages, and then the stream if there is a slot for it. It returns whether the run has ended.
 async function readRun(r: Reading): Promise<boolean> {
   for (r.polled = false; ; r.polled = true) {
     if (document.hidden) { r.to.status("hidden"); r.polled = false; await untilShown(r.stop); }
-    await readPages(r);
-    const release = await takeSlot();
-    if (release) {
-      try { return await stream(r); } finally { release(); }
-    }
+    let release = r.polled ? null : await takeSlot();
+    try {
+      const end = release ? glance(r) : null;
+      try { await readPages(r); } finally { end?.(); }
+      release ??= await takeSlot();
+      if (release) return await stream(r);
+    } finally { release?.(); }
     r.to.status("polling");
     r.pause = pauseMin;
-    if ((await get<{ state: string }>(`/runs/${r.run}`, r.stop)).state === "finished") { await readPages(r); return true; }
+    if ((await get<{ state: string }>(`/runs/${r.run}?brief=true`, r.stop)).state === "finished") { await readPages(r); return true; }
     await wait(pollPause);
     r.stop.throwIfAborted();
   }
@@ -254,7 +286,7 @@ async function readRun(r: Reading): Promise<boolean> {
  * after the node has restarted or the tab was hidden. It returns the function that ends it. */
 export function follow(run: string, to: Follower): () => void {
   const stop = new AbortController();
-  const r: Reading = { run, to, stop: stop.signal, cursor: "", pause: pauseMin, polled: false };
+  const r: Reading = { run, to, stop: stop.signal, cursor: "", pause: pauseMin, polled: false, glancing: false };
   const loop = async () => {
     while (!stop.signal.aborted) {
       let why = "the node does not answer";

@@ -1,7 +1,8 @@
 // A run as its events tell it. It is bounded: of events only the newest stay.
 import type { AgentResult, Event, Result } from "./api";
 
-export interface Agent { id: string; name: string; parent: string; depth: number; state: string; turn: number; calls: number; tokens: number; usd: number; node: string; reason: string; doing: string; seen: { calls: number; tokens: number; usd: number } }
+export interface Agent { id: string; name: string; parent: string; depth: number; state: string; turn: number; calls: number; tokens: number; usd: number; node: string; reason: string; doing: string; seen: { calls: number; tokens: number; usd: number };
+  /** glanced is the entry up to which the agent is shown, before its events are read up to there. */ glanced: number }
 /** Handoff is the moment at which one agent took over the conversation of another. */
 export interface Handoff { at: string; from: string; to: string; call: string }
 export interface Note { at: string; from: string; to: string; kind: string; text: string }
@@ -42,7 +43,7 @@ export class RunModel {
     let a = this.agents.get(id);
     if (!a) {
       const parent = id === "root" ? "" : id.split("-").slice(0, -2).join("-");
-      a = { id, name: id, parent, depth: parent ? (id.split("-").length - 1) / 2 : 0, state: "live", turn: 0, calls: 0, tokens: 0, usd: 0, node: "", reason: "", doing: "", seen: { calls: 0, tokens: 0, usd: 0 } };
+      a = { id, name: id, parent, depth: parent ? (id.split("-").length - 1) / 2 : 0, state: "live", turn: 0, calls: 0, tokens: 0, usd: 0, node: "", reason: "", doing: "", seen: { calls: 0, tokens: 0, usd: 0 }, glanced: 0 };
       this.agents.set(id, a);
       this.order = null;
       const list = this.children.get(parent);
@@ -76,10 +77,7 @@ export class RunModel {
 
   add(e: Event): void {
     const d = e.data ?? {};
-    if (e.seq === 0) { // a piece of a reply: in no log
-      if (e.kind === "message.delta") this.delta.set(e.agent, ((this.delta.get(e.agent) ?? "") + d.text).slice(-20000));
-      return;
-    }
+    if (e.seq === 0) return this.addDelta(e, d);
     if (this.seen.has(e.id) || this.seenBefore.has(e.id)) return;
     if (this.seen.size >= seenMax) { this.seenBefore = this.seen; this.seen = new Set(); }
     this.seen.add(e.id);
@@ -119,28 +117,55 @@ export class RunModel {
     this.isReading = true;
   }
 
-  private addOfAgent(e: Event, d: Record<string, any>): void {
+  // addDelta adds a piece of a reply, which is in no log.
+  private addDelta(e: Event, d: Record<string, any>): void {
+    if (e.kind === "message.delta") this.delta.set(e.agent, ((this.delta.get(e.agent) ?? "") + d.text).slice(-20000));
+  }
+
+  /** glance shows what an agent does now, while the events before that are read. It counts nothing: the event is read, too. */
+  glance(e: Event): void {
+    const d = e.data ?? {};
+    if (e.seq === 0) return this.addDelta(e, d);
+    if (e.agent === "super") {
+      if (e.kind === "agent.spawned") this.agent(d.id).name = d.name;
+      return;
+    }
+    if (!this.agents.has(e.agent)) this.addLive([{ id: e.agent, node: e.node }]);
+    this.addState(e, d).glanced = e.seq;
+  }
+
+  // addState changes what an agent is shown to be and to do.
+  private addState(e: Event, d: Record<string, any>): Agent {
     const a = this.agent(e.agent);
-    if (e.node) a.node = e.node;
     if (e.turn) a.turn = Math.max(a.turn, e.turn);
-    if (e.kind.startsWith("message.") || e.kind === "tool.finished") this.changed.set(e.agent, (this.changed.get(e.agent) ?? 0) + 1);
+    if (e.kind === "agent.started") a.name = d.name;
+    if (e.seq < a.glanced) return a;
+    if (e.node) a.node = e.node;
     switch (e.kind) {
-      case "agent.started": a.name = d.name; a.state = "live"; break;
+      case "agent.started": a.state = "live"; break;
       case "agent.resumed": if (a.state !== "done") a.state = "live"; break;
       case "agent.parked": case "query.asked": a.state = "parked"; a.doing = "waits for a person"; break;
       case "query.answered": a.state = "live"; a.doing = ""; break;
       case "agent.waiting": a.doing = "waits for children"; break;
       case "agent.finished": a.state = "done"; a.reason = d.stop_reason; a.doing = ""; break;
       case "model.started": a.doing = "model"; break;
+      case "gate.paused": a.doing = "waits: throttled"; break;
+      case "tool.started": a.doing = d.tool; break;
+      case "model.finished": case "tool.finished": a.doing = ""; break;
+    }
+    return a;
+  }
+
+  private addOfAgent(e: Event, d: Record<string, any>): void {
+    const a = this.addState(e, d);
+    if (e.kind.startsWith("message.") || e.kind === "tool.finished") this.changed.set(e.agent, (this.changed.get(e.agent) ?? 0) + 1);
+    switch (e.kind) {
       case "model.finished":
-        a.doing = "";
         this.addSpend(e, a, d);
         a.usd = Math.max(a.usd, a.seen.usd); // a snapshot may be ahead of the events
         a.tokens = Math.max(a.tokens, a.seen.tokens);
         break;
-      case "gate.paused": a.doing = "waits: throttled"; break;
-      case "tool.started": a.calls = Math.max(a.calls, ++a.seen.calls); a.doing = d.tool; break;
-      case "tool.finished": a.doing = ""; break;
+      case "tool.started": a.calls = Math.max(a.calls, ++a.seen.calls); break;
       case "message.assistant": this.delta.delete(e.agent); break;
       case "message.agent": this.note(e, d.from, e.agent, "message", d.text); break;
       case "agent.handed_off": this.handOff(e, d); break;

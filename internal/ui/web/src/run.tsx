@@ -46,7 +46,7 @@ function useRun(run: string): { model: RunModel; info: RunInfo | null; status: s
     };
     void look();
     if (file) { for (const e of file.events) m.add(e); setStatus("file"); soon(); return; }
-    const stop = follow(run, { events: (list) => { for (const e of list) m.add(e); soon(); }, status: (s, why = "") => { if (!over) { setStatus(s); setWhy(why); } if (s === "ended") { clearTimeout(timer); void look(); } } });
+    const stop = follow(run, { events: (list) => { for (const e of list) m.add(e); soon(); }, glance: (e) => { m.glance(e); soon(); }, status: (s, why = "") => { if (!over) { setStatus(s); setWhy(why); } if (s === "ended") { clearTimeout(timer); void look(); } } });
     return () => { over = true; clearTimeout(timer); stop(); };
   }, [run]);
   return { model: model.current, info, status, why, error };
@@ -61,7 +61,7 @@ function spendNow(r: Result | null, info: RunInfo | null, model: RunModel): Spen
   return !r && s && at ? { ...s, budget: { ...s.budget, used: at[1], reserved: at[2], limit: at[3] || s.budget.limit } } : s;
 }
 
-const statusText: Record<string, string> = { reading: "catching up with the logs", live: "live", polling: "live, each second: other tabs have the streams", hidden: "paused while the tab is hidden", lost: "behind, trying again", ended: "ended", gone: "the run is gone", refused: "the node refuses the events", file: "a file" };
+const statusText: Record<string, string> = { reading: "catching up with the logs", glancing: "live, catching up with the logs", live: "live", polling: "live, each second: other tabs have the streams", hidden: "paused while the tab is hidden", lost: "behind, trying again", ended: "ended", gone: "the run is gone", refused: "the node refuses the events", file: "a file" };
 
 export function Run({ run, tab, agent: who }: { run: string; tab: string; agent: string }) {
   const agent = who === "super" ? "" : who; // the supervisor has a log, and is no agent
@@ -83,7 +83,7 @@ export function Run({ run, tab, agent: who }: { run: string; tab: string; agent:
         <h1>{line(info?.title || model.started?.goal || run, 120)}</h1>
         {info && <Badge state={info.state === "finished" ? r?.stop_reason ?? "finished" : info.state} />}
         <span class="quiet">{spent(spendNow(r, info, model), " tokens")} · {count} {count === 1 ? "agent" : "agents"}{model.handoffs.length ? ` · ${model.handoffs.length} ${model.handoffs.length === 1 ? "handoff" : "handoffs"}` : ""}</span>
-        <span class="buttons"><span class={"status " + status} role="status">{statusText[status]}{status === "reading" ? `: ${model.count} events` : why ? ": " + line(why) : ""}</span>
+        <span class="buttons"><span class={"status " + status} role="status">{statusText[status]}{status === "reading" || status === "glancing" ? `: ${model.count} events` : why ? ": " + line(why) : ""}</span>
           {!file && <button onClick={() => setForm("compare")}>Compare <kbd>v</kbd></button>}
           {live && <><button onClick={() => setForm("steer")}>Steer <kbd>s</kbd></button><button onClick={() => setForm("budget")}>Budget <kbd>b</kbd></button><button class="danger" onClick={() => setForm("cancel")}>Cancel <kbd>x</kbd></button></>}</span>
       </div>
