@@ -34,7 +34,8 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 		row.State, row.Result = client.RunFinished, &result
 		return row.RunInfo, nil
 	}
-	s, err := ReplaySupervisor(ctx, c.cfg.Post, row.RunID)
+	full, err := c.states.replay(ctx, c.cfg.Post, row.RunID)
+	s := full.state
 	if isNewer(err) && row.State == client.RunFinished {
 		return row.RunInfo, nil // only the row can be shown
 	}

@@ -46,6 +46,7 @@ const opensPerProcessor = 2
 type viewer struct {
 	*lookup
 	pages     *eventPages
+	states    superStates
 	lostCalls questionCache[string] // the texts of calls whose outcome is unknown
 	contexts  questionCache[questionContext]
 }
