@@ -141,8 +141,9 @@ func reportUnpinnedImages(s grepResult, a *agentAnswer) {
 func addDependencyFinding(a *agentAnswer, hits []fileLine, sev severity, title, detail string) {
 	f := finding{Kind: kindDependency, Severity: sev, Title: fmt.Sprintf(title, formatCount(len(hits), "place")), Detail: detail}
 	for _, h := range hits {
-		if isQuotable(h.text) && len(f.Evidence) < repeatsMax {
-			f.Evidence = append(f.Evidence, h.asEvidence())
+		shown := h.asEvidence()
+		if isCitable(h.text) && len(f.Evidence) < repeatsMax && !slices.Contains(f.Evidence, shown) { // a line may have several
+			f.Evidence = append(f.Evidence, shown)
 		}
 	}
 	a.addFinding(f)

@@ -18,6 +18,8 @@ const (
 	apiShown   = 5
 	headLines  = 3 // read of a file to find one that can be quoted
 	buildShown = 3
+	// declaredShown is how much of a declaration a title shows.
+	declaredShown = 120
 )
 
 // apiRules match declarations that other code can use, by extension.
@@ -175,14 +177,16 @@ func reportDeclarations(m manifest, a *agentAnswer) {
 		}
 		f := finding{Kind: d.kind, Severity: info}
 		var words []string
-		for _, l := range m.lines {
-			if d.pattern.MatchString(l.text) && isQuotable(l.text) && len(words) < buildShown {
-				word := strings.Trim(strings.TrimSpace(l.text), ",{ ")
+		for _, l := range m.declarations() {
+			if d.pattern.MatchString(l.text) && isCitable(l.at.text) && len(words) < buildShown {
+				word := clip.Marked(strings.Trim(strings.TrimSpace(l.text), ",{ "), declaredShown, "…")
 				if slices.Contains(words, word) {
 					continue
 				}
 				words = append(words, word)
-				f.Evidence = append(f.Evidence, l.asEvidence())
+				if shown := l.at.asEvidence(); !slices.Contains(f.Evidence, shown) {
+					f.Evidence = append(f.Evidence, shown)
+				}
 			}
 		}
 		f.Title = d.title + " (" + m.path + "): " + strings.Join(words, ", ")
