@@ -18,7 +18,7 @@ import (
 
 // Limits of a run that names none.
 const (
-	ScoutTokens = 60_000
+	ScoutTokens = 120_000
 	ModelTokens = 1_000_000
 	PaidNano    = config.DefaultUSD * usdNano // for a paid key without a limit
 	usdNano     = 1e9

@@ -53,7 +53,7 @@ func TestPersonStartsARunFromTheFormOfAnAgent(t *testing.T) {
 	s.do("the form, by its key", press("n"), chromedp.WaitVisible("dialog textarea[name=prompt]"), s.sees("Investigates a directory"))
 	s.do("the task and the agent, by keys", press("paint <b>the fence</b>"), press(kb.Tab), press("painter"), s.sees("Paints one thing."))
 	s.do("what its definition says", s.sees("12k tokens"), s.sees("nobody"), s.sees("It is green."), s.sees("Its answer satisfies a JSON Schema: colour"), s.sees("default: low"))
-	placeholders := map[string]string{"max_turns": "default: 7", "max_tokens": "default: 60000", "minutes": "default: 2", "model": "default: builtin/scout"}
+	placeholders := map[string]string{"max_turns": "default: 7", "max_tokens": "default: 120000", "minutes": "default: 2", "model": "default: builtin/scout"}
 	for name, want := range placeholders {
 		var got string
 		s.do(name, chromedp.Evaluate(`document.querySelector("dialog input[name=`+name+`]").placeholder`, &got))

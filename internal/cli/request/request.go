@@ -69,7 +69,7 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&q.MCPConfig, "mcp-config", "", "MCP server config file (takes precedence over all others)")
 	f.StringVarP(&q.Model, "model", "m", "", "model, PROVIDER/MODEL, or script/FILE for replies from a file (default: by the keys in the environment)")
 	f.IntVar(&q.MaxTurns, "max-turns", 0, "most turns of the root agent (default 20)")
-	f.Var(amount.Tokens{Into: &q.MaxTokens}, "max-tokens", "most tokens of the whole tree, such as 200000, 200k or 1.5M (default 60,000 for builtin/scout, else 1,000,000)")
+	f.Var(amount.Tokens{Into: &q.MaxTokens}, "max-tokens", "most tokens of the whole tree, such as 200000, 200k or 1.5M (default 120,000 for builtin/scout, else 1,000,000)")
 	f.Var(amount.USD{Into: &q.MaxBudgetUSD}, "max-budget-usd", "most US dollars of the whole tree, such as 0.5 or '$2' (default 1 with a paid key; --max-tokens alone removes this default)")
 	f.StringArrayVar(&r.attachPaths, "attach", nil, fmt.Sprintf("image, PDF or text file to send with the prompt, at most %d of %d bytes each; may be repeated", model.MediaMax, model.MediaBytesMax))
 	f.StringSliceVar(&q.AllowUnbounded, "allow-unbounded", nil, "models that may get attachments although the maximum cost of one is not published, PROVIDER/MODEL")
