@@ -118,6 +118,19 @@ func namesFile(asked string) bool {
 	return fileName.MatchString(asked)
 }
 
+// instructions are files that agents of several programs read as their instructions.
+var instructions = lazyregexp.New(`(?i)(?:^|/)(?:agents|claude|gemini|skill|copilot-instructions)\.(?:md|markdown)$|(?:^|/)\.`)
+
+// NamedReport is the file that the prompt names for the report, if an investigation may write it without a question;
+// otherwise "". A file that agents read as their instructions needs one.
+func NamedReport(prompt string) string {
+	name := reportName(prompt)
+	if !reportFile.MatchString(prompt) || instructions.MatchString(name) {
+		return ""
+	}
+	return name
+}
+
 // reportName is the file that the prompt names for the report.
 func reportName(asked string) string {
 	all := reportFile.FindAllStringSubmatch(asked, -1)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/internal/clip"
 )
 
 const (
@@ -134,13 +133,18 @@ func (inv *investigation) readAnswers(t *conversation, team []wantedCall) {
 			continue
 		}
 		a := readAnswer(w.label, ex.text)
+		if a.stopped != "" {
+			inv.incomplete = append(inv.incomplete, w.label+" stopped early ("+a.stopped+")")
+		}
 		if len(a.Findings)+len(a.Facts)+len(a.Limits) == 0 && !strings.HasPrefix(a.Summary, w.label+": ") {
 			a.addLimit("%s gave no machine-readable finding", w.label)
 		}
 		inv.answers = append(inv.answers, a)
 	}
 	for _, gap := range t.describeGaps(team) {
-		inv.limits = append(inv.limits, strings.Replace(gap, toolDelegate+" failed", "could not be had", 1))
+		gap = strings.Replace(gap, toolDelegate+" failed", "could not be had", 1)
+		inv.limits = append(inv.limits, gap)
+		inv.incomplete = append(inv.incomplete, gap)
 	}
 }
 
@@ -180,9 +184,10 @@ type investigation struct {
 	limits     []string
 	facts      []fact
 	reportName string
-	wanted     bool // a report file, not only an answer
-	named      bool // the prompt asks for that file: without it the task has failed
-	changes    bool // the prompt asks for work that an investigation does not do
+	wanted     bool     // a report file, not only an answer
+	named      bool     // the prompt asks for that file: without it the task has failed
+	changes    bool     // the prompt asks for work that an investigation does not do
+	incomplete []string // parts that a child did not finish, each with its reason
 }
 
 // mergeAnswers joins the children's answers: each claim once, severe ones first, and among equals
@@ -269,6 +274,9 @@ const (
 func (inv *investigation) finalMessage(t *conversation) string {
 	var b strings.Builder
 	b.WriteString(inv.profile.describeDirectory() + "\n")
+	if gaps := inv.describeIncomplete(); gaps != "" {
+		b.WriteString(gaps + "\n")
+	}
 	if !inv.wanted {
 		if inv.changes {
 			b.WriteString(NeedsModel + " ")
@@ -284,7 +292,7 @@ func (inv *investigation) finalMessage(t *conversation) string {
 		}
 	}
 	b.WriteString(inv.summaryLine() + ".\n")
-	lost := false
+	lost := ""
 	if inv.wanted {
 		var text string
 		text, lost = inv.describeWrites(t)
@@ -304,37 +312,12 @@ func (inv *investigation) finalMessage(t *conversation) string {
 		}
 		b.WriteString(".\n")
 	}
+	if gaps := inv.describeIncomplete(); gaps != "" {
+		b.WriteString(gaps + " ")
+	}
 	text := b.String() + notAnLLM + "."
-	if lost && inv.named { // a report that was asked for and is not there is no success
-		return spec.FailedMark + " " + text
+	if lost != "" && inv.named { // a report that was asked for and is not there is no success
+		return spec.FailedMark + " " + lost + "\n" + text
 	}
 	return text
-}
-
-// describeWrites describes the outcome of writing the report files. isLost reports that a file could not be
-// written although it was tried.
-func (inv *investigation) describeWrites(t *conversation) (text string, isLost bool) {
-	var written, lost []string
-	for _, name := range []string{inv.reportName, reportJSON} {
-		ex, tried := t.findWrite(name)
-		switch {
-		case tried && ex.answered && !ex.failed:
-			written = append(written, name)
-		case tried:
-			isLost = isLost || ex.answered
-			lost = append(lost, name+" was not written: "+clip.Marked(firstLine(ex.text), errorShown, "…"))
-		case t.closing:
-			lost = append(lost, name+" was not written: the run was closing")
-		case !t.offered[toolWrite]:
-			isLost = true
-			lost = append(lost, name+" was not written: "+toolWrite+" was not offered")
-		default:
-			isLost = true
-			lost = append(lost, name+" was not written: it does not fit in the output allowed")
-		}
-	}
-	if len(written) > 0 {
-		return strings.Join(append([]string{"Report: " + strings.Join(written, ", ")}, lost...), "; ") + ".", isLost
-	}
-	return strings.Join(lost, "; ") + ".", isLost
 }

@@ -81,6 +81,7 @@ type agentAnswer struct {
 	Facts    []fact
 	Findings []finding
 	Limits   []string
+	stopped  string // why the child stopped early
 }
 
 type fact struct{ name, value string }
@@ -184,7 +185,8 @@ func readAnswer(agent, text string) agentAnswer {
 	var a agentAnswer
 	if m := stoppedEarly.FindStringSubmatch(text); m != nil {
 		why, _, _ := strings.Cut(m[1], " — ")
-		a.addLimit("%s stopped early (%s): its part is incomplete", agent, clip.Marked(why, errorShown, "…"))
+		a.stopped = clip.Marked(why, errorShown, "…")
+		a.addLimit("%s stopped early (%s): its part is incomplete", agent, a.stopped)
 		text = strings.ReplaceAll(text, m[0], "")
 	}
 	for line := range strings.Lines(text) {

@@ -133,6 +133,9 @@ func (inv *investigation) renderMarkdown(n int) string {
 	var b strings.Builder
 	b.WriteString(generatedMark + "\n# Investigation\n\n")
 	b.WriteString("*" + notAnLLM + ": it counts and matches patterns. Read a finding as a pointer with evidence, not as a verdict.*\n\n")
+	if gaps := inv.describeIncomplete(); gaps != "" {
+		b.WriteString("**" + gaps + "**\n\n")
+	}
 	b.WriteString("**What it is.** " + inv.profile.describeDirectory())
 	for _, s := range inv.factsNamed(factPurpose) {
 		b.WriteString(" Its README begins: “" + s + "”.")

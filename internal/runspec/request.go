@@ -12,11 +12,14 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/investigator"
 	"github.com/troupe-run/troupe/internal/orchestrator"
+	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/routes"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/internal/throttle"
+	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/internal/trust"
 	scriptfile "github.com/troupe-run/troupe/model/script"
 	"github.com/troupe-run/troupe/supervisor"
@@ -276,4 +279,15 @@ func badModel(err error, hint, format string, args ...any) error {
 			format, args...)
 	}
 	return refuse.Bad(hint, format, args...)
+}
+
+// writablePaths returns the paths that the run writes without a question. An investigation of builtin/scout may write
+// its report under the name that its user gives it: the content is the report's, and write_file keeps other files.
+func writablePaths(req acceptedRequest, c provider.Choice) []string {
+	paths := toolset.WritablePaths()
+	name := investigator.NamedReport(req.Prompt)
+	if name == "" || req.workspace == "" || req.Outside || c.Provider != provider.Builtin || slices.Contains(paths, name) {
+		return paths
+	}
+	return append(paths, name)
 }

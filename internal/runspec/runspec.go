@@ -188,7 +188,7 @@ func (b *Builder) buildWhole(r client.RunRequest) (o supervisor.Opened, a client
 		Definitions: prompts.definitions, Tools: tools.tools, Commands: team.commands, Servers: tools.servers,
 		Model: models.model, Why: models.choice.Why, Limits: models.limits, Agent: models.agentLimits, RootTurns: r.MaxTurns, Policy: team.policy, PolicyForm: supervisor.PolicyFormVersioned,
 		Caller: r.Caller, Priority: r.Priority, Constraints: r.Constraints, Criteria: r.Criteria, FailIf: r.FailureConditions, Trace: r.Trace,
-		Workspace: req.workspace, Writable: toolset.WritablePaths(), LoopOptions: models.options, Permissions: &permissions,
+		Workspace: req.workspace, Writable: writablePaths(req, models.choice), LoopOptions: models.options, Permissions: &permissions,
 		Hashes: recorded.hashes, NodePool: placed.pool, Unpriced: r.AllowUnpriced, ParkMS: parkTimeout(r.ParkTimeout, team.parkMS[team.root])}
 	if r.Outside {
 		o.Tainted = &spec.Taint{Source: "its task"}

@@ -65,6 +65,8 @@ func stopLine(r event.Result, command func(string) string) string {
 	switch {
 	case r.Reason == spec.Refused && strings.Contains(r.Text, investigator.NeedsModel):
 		next = append(next, "the same command with --model PROVIDER/MODEL asks a model, and "+command("models list")+" names those that you can use")
+	case r.Reason == spec.Failed && strings.Contains(r.Detail, investigator.FileInTheWay): // a fork would meet it again
+		next = append(next, "the same command after that")
 	case r.Reason == spec.LogDamaged:
 		next = append(next, command("verify "+r.Run)+" names the damage")
 	case r.Turns == 0:
