@@ -46,48 +46,48 @@ var errPrograms = errors.New("node: a program of a tool or hook still runs; look
 
 // Node is a running node.
 type Node struct {
-	cfg         Config
-	began       time.Time
-	names       names.Names
-	embedded    *embedded.Server
-	logConn     *nats.Conn // logs, index
-	readerConn  *nats.Conn
-	eventConn   *nats.Conn // events: the server copies each to every observer before it reads on
-	publisher   *eventPublisher
-	leaseConn   *nats.Conn // shard leases: a renewal must not queue behind appends
-	serviceConn *nats.Conn // answers requests; may not write logs
-	post        mailbox.Store
-	streams     *jetstream.Post // post, if the logs are in JetStream; otherwise nil
-	blobs       *jetstream.Blobs
-	answers     natsjs.Consumer // of answers that wait for a node; nil: none do
-	actorNode   *actors.Node
-	programs    process.ProgramCounter // that tools and hooks of the node run
-	control     *control.Control
-	http        atomic.Pointer[httpapi.Server] // nil: the node serves no HTTP, or not yet
-	agentHost   *agentprotocol.Host            // nil: no agent is exported
-	runs        *control.Runs
-	indexWriter *indexWriter               // of rows of runs
-	watch       *runWatch                  // what operators see of the runs
-	spans       *telemetry.Exporter        // nil: they are not exported
-	metricsOut  *telemetry.MetricsExporter // nil: no receiver is known
-	toolset     *toolset.Builder
-	builder     *runspec.Builder
-	routes      *routes.Resolver
-	recordings  routes.Recordings
-	mask        *redact.Masker // of all that leaves the process
-	directories *workspace.Directories
-	mcpHub      *mcpclient.Hub // connections to MCP servers
-	a2a         *a2aclient.Caller
-	localConns  []*nats.Conn // of clients in this process; guarded by localMu
-	localMu     sync.Mutex
-	background  sync.WaitGroup // goroutines that Close waits for
-	logOwner    *cluster.Owner // decides on which logs this node acts
-	throttles   *throttleSync
-	lanes       laneNews
-	logHealth   logHealth             // whether the logs can be written
-	lastDenied  atomic.Pointer[error] // the last right that the server refused
-	cancelStart context.CancelFunc    // of a start that cannot succeed
-	serverProof bus.Proof             // the checks of the server's promises
+	cfg             Config
+	began           time.Time
+	names           names.Names
+	embedded        *embedded.Server
+	logConn         *nats.Conn // logs, index
+	readerConn      *nats.Conn
+	eventConn       *nats.Conn // events: the server copies each to every observer before it reads on
+	publisher       *eventPublisher
+	leaseConn       *nats.Conn // shard leases: a renewal must not queue behind appends
+	serviceConn     *nats.Conn // answers requests; may not write logs
+	post            mailbox.Store
+	streams         *jetstream.Post // post, if the logs are in JetStream; otherwise nil
+	blobs           *jetstream.Blobs
+	answers         natsjs.Consumer // of answers that wait for a node; nil: none do
+	actorNode       *actors.Node
+	programs        process.ProgramCounter // that tools and hooks of the node run
+	control         *control.Control
+	http            atomic.Pointer[httpapi.Server] // nil: the node serves no HTTP, or not yet
+	agentHost       *agentprotocol.Host            // nil: no agent is exported
+	runs            *control.Runs
+	indexWriter     *indexWriter               // of rows of runs
+	watch           *runWatch                  // what operators see of the runs
+	spans           *telemetry.Exporter        // nil: they are not exported
+	metricsExporter *telemetry.MetricsExporter // nil: no receiver is known
+	toolset         *toolset.Builder
+	builder         *runspec.Builder
+	routes          *routes.Resolver
+	recordings      routes.Recordings
+	mask            *redact.Masker // of all that leaves the process
+	directories     *workspace.Directories
+	mcpHub          *mcpclient.Hub // connections to MCP servers
+	a2a             *a2aclient.Caller
+	localConns      []*nats.Conn // of clients in this process; guarded by localMu
+	localMu         sync.Mutex
+	background      sync.WaitGroup // goroutines that Close waits for
+	logOwner        *cluster.Owner // decides on which logs this node acts
+	throttles       *throttleSync
+	lanes           laneNews
+	logHealth       logHealth             // whether the logs can be written
+	lastDenied      atomic.Pointer[error] // the last right that the server refused
+	cancelStart     context.CancelFunc    // of a start that cannot succeed
+	serverProof     bus.Proof             // the checks of the server's promises
 	// httpToken is the credential of http; httpTokenFresh: no state directory has it yet.
 	httpToken      string
 	httpTokenFresh bool
@@ -139,7 +139,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		directories: workspace.New(cfg.StateDir, recordings.Dir()), httpToken: token, httpTokenFresh: fresh}
 	h.publisher = newEventPublisher(h.sendEvents, cfg.Logger)
 	h.indexWriter = newIndexWriter(h)
-	h.watch = newRunWatch(cfg.Logger, h.newMetrics())
+	h.watch = newRunWatch(cfg.Logger, h.newRecorder())
 	h.logHealth.node = h
 	h.lifetime, h.endLifetime = context.WithCancel(context.WithoutCancel(ctx))
 	h.mcpHub = mcpclient.New(mcpclient.Config{Getenv: cfg.Env, Logger: cfg.Logger})
@@ -221,7 +221,10 @@ func (n *Node) startComponents(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	return serveControl(ctx, n, rowAdded, holdsLog(cfg))
+	if err := serveControl(ctx, n, rowAdded, holdsLog(cfg)); err != nil {
+		return err
+	}
+	return startMetrics(n)
 }
 
 // serveControl answers requests, and takes up what other processes have left.

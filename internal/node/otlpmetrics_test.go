@@ -1,7 +1,11 @@
 package node
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 
 	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
@@ -52,5 +56,34 @@ func TestMetricsGoToTheReceiverOfSpans(t *testing.T) {
 	}
 	if g := named["troupe_logs_writable"].GetGauge(); g == nil || len(g.DataPoints) != 1 {
 		t.Errorf("a gauge: %v", named["troupe_logs_writable"])
+	}
+}
+
+// A start that fails before the gauges can be read sends no metrics and logs nothing about them.
+func TestAFailedStartSendsNoMetrics(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	receiver := newSpanReceiver(t)
+	ctx, cancel := context.WithCancel(testContext(t))
+	defer cancel()
+	var log lockedBuffer
+	env := func(name string) string {
+		if name == "OTEL_TRACES_EXPORTER" { // read when the export of spans starts: what follows fails
+			cancel()
+		}
+		return ""
+	}
+	cfg := Config{StateDir: t.TempDir(), DontListen: true, Env: env, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	cfg.Telemetry.Endpoint = receiver.URL
+	if h, err := Start(ctx, cfg); !errors.Is(err, context.Canceled) {
+		t.Fatalf("%v %v", h, err)
+	}
+	if text := string(log.copyBytes()); strings.Contains(text, "metrics") || strings.Contains(text, "panic") {
+		t.Errorf("logged: %s", text)
+	}
+	receiver.mu.Lock()
+	defer receiver.mu.Unlock()
+	if len(receiver.metrics) > 0 {
+		t.Errorf("%d requests with metrics", len(receiver.metrics))
 	}
 }

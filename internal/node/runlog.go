@@ -5,21 +5,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/metrics"
-	"github.com/troupe-run/troupe/internal/telemetry"
 	"github.com/troupe-run/troupe/internal/term"
-	"github.com/troupe-run/troupe/mailbox"
 )
 
 // runWatch tells an operator what the events of this node mean for its runs: a log line when a run
 // begins, ends, fails, waits for a person or is taken over, and the metrics.
 type runWatch struct {
 	logger  *slog.Logger
-	metrics *metrics.Recorder // nil: they are not served
+	metrics *metrics.Recorder // nil: the node has none
 	begun   string            // when this node started, as events show it
 
 	mu    sync.Mutex
@@ -82,39 +77,4 @@ func (w *runWatch) forget(run string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.known, run)
-}
-
-// newMetrics makes the metrics of the node; nil: it neither serves HTTP nor sends them.
-func (n *Node) newMetrics() *metrics.Recorder {
-	if n.cfg.HTTP == nil && (n.cfg.NoActors || !telemetry.SendsMetrics(n.cfg.Telemetry, n.cfg.Env)) {
-		return nil
-	}
-	return metrics.New(metrics.Config{Node: n.cfg.Name, Version: control.Version(), Read: n.readGauges, Logger: n.cfg.Logger})
-}
-
-// countActors tells the metrics which actors are in memory, and the names of agents.
-func countActors(m *metrics.Recorder, cfg *actors.Config) {
-	if m == nil {
-		return
-	}
-	alive := cfg.Alive
-	cfg.Alive = func(at mailbox.Address, change int) {
-		if alive != nil {
-			alive(at, change)
-		}
-		m.ActorAlive(at, change)
-	}
-	cfg.Named = m.AgentNamed
-}
-
-func (n *Node) readGauges() metrics.Gauges {
-	var i client.NodeInfo
-	n.logOwner.FillCounts(&i)
-	j := n.logHealth.clientInfo()
-	var spans telemetry.Stats
-	if n.spans != nil {
-		spans = n.spans.Stats()
-	}
-	return metrics.Gauges{SpansExported: spans.Exported, SpansDropped: spans.Dropped, SpansWaiting: spans.Waiting, RunsActive: i.LiveRuns, RunsQueued: i.QueuedRuns, AgentsResting: i.Resting, EventsDropped: n.publisher.dropped.Load(), MailboxMessages: n.logOwner.CountUnread(),
-		LogsWritable: j == nil || j.Low, Ready: n.checkReady() == nil}
 }

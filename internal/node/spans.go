@@ -27,30 +27,12 @@ func startSpans(h *Node) error {
 		StateDir: state, Logs: h.post, ShardHeads: shardHeads(h.streams), Mask: h.mask, Logger: h.cfg.Logger})
 	if err != nil && h.cfg.Telemetry == (telemetry.Settings{}) {
 		h.cfg.Logger.Warn("spans are not exported: the environment names a receiver that troupe cannot use", "error", err)
-		return startMetrics(h)
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("node: %w", err)
 	}
 	h.spans = x
-	return startMetrics(h)
-}
-
-// startMetrics begins to send the metrics, if a receiver is known. An error in what only the environment says is logged.
-func startMetrics(h *Node) error {
-	if h.watch.metrics == nil {
-		return nil
-	}
-	x, err := telemetry.StartMetrics(telemetry.MetricsConfig{Settings: h.cfg.Telemetry, Env: h.cfg.Env, Node: h.cfg.Name, Version: control.Version(),
-		Gather: h.watch.metrics.Gather, Began: h.began, Logger: h.cfg.Logger})
-	if err != nil && h.cfg.Telemetry == (telemetry.Settings{}) {
-		h.cfg.Logger.Warn("metrics are not sent: the environment names a receiver that troupe cannot use", "error", err)
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("node: %w", err)
-	}
-	h.metricsOut = x
 	return nil
 }
 
@@ -60,8 +42,8 @@ func closeTelemetry(h *Node) {
 	if h.spans != nil {
 		work.Go(h.spans.Close)
 	}
-	if h.metricsOut != nil {
-		work.Go(h.metricsOut.Close)
+	if h.metricsExporter != nil {
+		work.Go(h.metricsExporter.Close)
 	}
 	work.Wait()
 }

@@ -39,11 +39,10 @@ type MetricsExporter struct {
 	failing   bool // the operator knows that the receiver does not take them
 }
 
-// SendsMetrics reports whether the settings or the environment name a receiver of metrics. An error in them is one of
-// StartMetrics.
+// SendsMetrics reports whether the settings or the environment name a receiver of metrics that troupe can use.
 func SendsMetrics(s Settings, getenv func(string) string) bool {
 	t, err := resolveTarget(s, getenv, ofMetrics)
-	return err != nil || t.url != ""
+	return err == nil && t.url != ""
 }
 
 // StartMetrics starts a MetricsExporter; nil, if neither the settings nor the environment name a receiver.

@@ -27,6 +27,8 @@ func TestWhereMetricsGo(t *testing.T) {
 		{variables: map[string]string{base: "http://a", own: "http://b/own"}, want: "http://b/own"},
 		{variables: map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://b/own"}, want: ""},
 		{Settings{Endpoint: "https://c/x/v1/traces"}, nil, "https://c/x/v1/metrics"},
+		{Settings{Endpoint: "https://c/v1/metrics"}, nil, "https://c/v1/metrics"},
+		{variables: map[string]string{base: "http://a/v1/metrics"}, want: "http://a/v1/metrics"},
 		{Settings{Endpoint: "https://c"}, map[string]string{"OTEL_METRICS_EXPORTER": "none"}, ""},
 		{Settings{Endpoint: "https://c"}, map[string]string{"OTEL_METRICS_EXPORTER": "prometheus"}, ""},
 		{Settings{Endpoint: "https://c"}, map[string]string{"OTEL_TRACES_EXPORTER": "none"}, "https://c/v1/metrics"},
@@ -36,6 +38,9 @@ func TestWhereMetricsGo(t *testing.T) {
 		{variables: map[string]string{base: "http://a", "OTEL_METRIC_EXPORT_INTERVAL": "0"}, want: "!"},
 	} {
 		got, err := resolveTarget(c.settings, func(key string) string { return c.variables[key] }, ofMetrics)
+		if sends := SendsMetrics(c.settings, func(key string) string { return c.variables[key] }); sends != (c.want != "" && c.want != "!") {
+			t.Errorf("%+v: sends %v", c, sends)
+		}
 		if c.want == "!" {
 			if !errors.Is(err, ErrSettings) {
 				t.Errorf("%+v: %q %v", c, got.url, err)

@@ -57,7 +57,7 @@ const (
 	serviceDefault  = "troupe"
 )
 
-// target is where and how spans are sent; without a url they are not.
+// target is where and how the data of a signal are sent; without a url they are not.
 type target struct {
 	url          string
 	headers      http.Header
@@ -159,7 +159,8 @@ func (env environment) address(s Settings) (string, error) {
 		return "", fmt.Errorf("%w: %s is the URL of an OTLP/HTTP receiver, such as %s, without a query, not %q", ErrSettings, key, defaultEndpoint, WithoutCredentials(given))
 	}
 	if key != "OTEL_EXPORTER_OTLP_"+env.signal.name+"_ENDPOINT" {
-		u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, ofTraces.path), "/") + env.signal.path
+		base := strings.TrimSuffix(strings.TrimSuffix(u.Path, ofTraces.path), ofMetrics.path)
+		u.Path = strings.TrimSuffix(base, "/") + env.signal.path
 	}
 	return u.String(), nil
 }
