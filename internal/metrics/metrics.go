@@ -44,11 +44,11 @@ type Recorder struct {
 	instruments
 	labels labelLimit
 
-	mu     sync.Mutex
-	agents map[string]liveAgent // by address
-	runs   map[string]liveRun   // by id
-	asked  map[string]time.Time // delegations whose child has not started, by the child's address
-	actors map[mailbox.Address]liveActor
+	mu                 sync.Mutex
+	agents             map[string]liveAgent // by address
+	runs               map[string]liveRun   // by id
+	pendingDelegations pendingDelegations
+	actors             map[mailbox.Address]liveActor
 }
 
 // liveRun is a run whose supervisor is on this node. Without a model, it began on another.
@@ -70,7 +70,7 @@ type liveAgent struct {
 // New returns a Recorder that has seen nothing.
 func New(cfg Config) *Recorder {
 	r := &Recorder{registry: prometheus.NewRegistry(), instruments: newInstruments(), labels: labelLimit{seen: map[string]map[string]struct{}{}},
-		agents: map[string]liveAgent{}, runs: map[string]liveRun{}, asked: map[string]time.Time{}, actors: map[mailbox.Address]liveActor{}}
+		agents: map[string]liveAgent{}, runs: map[string]liveRun{}, pendingDelegations: pendingDelegations{asked: map[string]time.Time{}}, actors: map[mailbox.Address]liveActor{}}
 	r.registry.MustRegister(r.all()...)
 	r.registry.MustRegister(&stateCollector{read: cfg.Read, budgets: r.sumBudgets, actors: r.countActors,
 		build: prometheus.NewDesc(buildInfo, "Build of the node; always 1.", nil, prometheus.Labels{ownVersion: cfg.Version, ownNode: cfg.Node})})

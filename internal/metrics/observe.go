@@ -21,7 +21,7 @@ func (r *Recorder) Observe(e event.Published) {
 		r.delegationDepth.Observe(float64(d.Depth))
 	case event.AgentStarted:
 		r.trackAgent(agentKey(e), liveAgent{name: d.Name, began: eventTime(e)})
-		r.endWait(agentKey(e), eventTime(e))
+		r.observeChildStart(agentKey(e), eventTime(e))
 	case event.AgentResumed:
 		if e.Kind == event.KindAgentRestarted {
 			r.actorRestarts.WithLabelValues(d.Phase).Inc()
@@ -65,10 +65,10 @@ func (r *Recorder) observeTool(e event.Published) {
 		switch e.Kind {
 		case event.KindDelegationRequested:
 			if d.Child != "" {
-				r.beginWait(e.Run+"."+string(d.Child), eventTime(e))
+				r.noteDelegation(e.Run+"."+string(d.Child), eventTime(e))
 			}
 		case event.KindDelegationFinished:
-			r.forgetWait(e.Run + "." + string(d.Child))
+			r.forgetDelegation(e.Run + "." + string(d.Child))
 			r.delegations.WithLabelValues(outcomeOf(d.Error)).Inc()
 			r.countSynthetic(d)
 		case event.KindToolFinished:

@@ -1,6 +1,9 @@
 package metrics
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Names of the tools of MCP servers: mcp__SERVER__TOOL. One of them reads resources.
 const (
@@ -20,28 +23,52 @@ func (r *Recorder) ObserveAppend(took time.Duration, failed bool) {
 	r.logAppends.WithLabelValues(outcomeOf(failed)).Observe(took.Seconds())
 }
 
-// beginWait notes that a child was asked for.
-func (r *Recorder) beginWait(child string, at time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.asked) >= trackedAgentMax { // of runs that this node reads no further
-		clear(r.asked)
+// pendingDelegations are delegations whose child has not started, by the child's address: when it was asked for. Beyond
+// trackedAgentMax the oldest is forgotten: it is of a run that this node reads no further.
+type pendingDelegations struct {
+	asked map[string]time.Time
+	order []string // oldest first; it may name children that asked has no more
+}
+
+func (p *pendingDelegations) add(child string, at time.Time) {
+	if _, known := p.asked[child]; !known {
+		p.order = append(p.order, child)
 	}
-	r.asked[child] = at
+	p.asked[child] = at
+	for len(p.asked) > trackedAgentMax {
+		delete(p.asked, p.order[0])
+		p.order = p.order[1:]
+	}
+	if len(p.order) > 2*trackedAgentMax { // most of them have started
+		p.order = slices.DeleteFunc(p.order, func(child string) bool { _, waits := p.asked[child]; return !waits })
+	}
 }
 
-// forgetWait is for a child that started elsewhere, or never.
-func (r *Recorder) forgetWait(child string) {
+// take removes a child, and returns when it was asked for.
+func (p *pendingDelegations) take(child string) (at time.Time, ok bool) {
+	at, ok = p.asked[child]
+	delete(p.asked, child)
+	return at, ok
+}
+
+// noteDelegation notes that a child was asked for.
+func (r *Recorder) noteDelegation(child string, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.asked, child)
+	r.pendingDelegations.add(child, at)
 }
 
-// endWait counts how long a child has waited for its start.
-func (r *Recorder) endWait(child string, at time.Time) {
+// forgetDelegation is for a child that started elsewhere, or never.
+func (r *Recorder) forgetDelegation(child string) {
 	r.mu.Lock()
-	asked, ok := r.asked[child]
-	delete(r.asked, child)
+	defer r.mu.Unlock()
+	r.pendingDelegations.take(child)
+}
+
+// observeChildStart counts how long a child has waited for its start.
+func (r *Recorder) observeChildStart(child string, at time.Time) {
+	r.mu.Lock()
+	asked, ok := r.pendingDelegations.take(child)
 	r.mu.Unlock()
 	if ok {
 		r.delegationWait.Observe(max(0, at.Sub(asked).Seconds()))
