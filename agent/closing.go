@@ -41,14 +41,22 @@ func endClosingTurn(s State, text string, calls []Call) (State, []Effect) {
 	return finishAgent(s, spec.Outcome{Reason: s.ClosingReason, Text: text, Partial: true, Detail: s.Grant.By.explain(s.Grant.Detail)})
 }
 
-// endFailedClosing ends the agent after its closing call failed. If nothing was spent before, and the failure cost
-// nothing, the provider is the reason and not the limit: no higher limit would have helped.
-func endFailedClosing(s State, failure string, isProviders bool) (State, []Effect) {
+// failureOrigin says what a closing call failed on.
+type failureOrigin int
+
+const (
+	failedOnCall     failureOrigin = iota // its cost, its prompt, its reply, or a refusal that passes by itself
+	failedOnProvider                      // at no cost, and another call would have failed as well
+)
+
+// endFailedClosing ends the agent after its closing call failed. If nothing was spent before, and the call failed on the
+// provider, the provider is the reason and not the limit: no higher limit would have helped.
+func endFailedClosing(s State, failure string, origin failureOrigin) (State, []Effect) {
 	reason := s.ClosingReason
 	isBudget := reason == spec.TokenBudget || reason == spec.CostBudget
 	// An earlier failure, also of another model, may have spent its reservation in full.
 	hasSpent := s.Turn > 0 || s.Retries > 0 || s.Route > 0 || s.Spent != (budget.Amount{})
-	if isBudget && isProviders && !hasSpent {
+	if isBudget && origin == failedOnProvider && !hasSpent {
 		reason = spec.ModelError
 	} else {
 		failure = "the closing call failed: " + failure
@@ -56,12 +64,14 @@ func endFailedClosing(s State, failure string, isProviders bool) (State, []Effec
 	return finishAgent(s, spec.Outcome{Reason: reason, Text: partialResult(s), Partial: true, Detail: failure})
 }
 
-// failsAtProvider reports whether a failed call cost nothing and failed for a reason that is neither in its prompt nor
-// passes by itself.
-func failsAtProvider(f Failed) bool {
+// originOf returns what a call failed on.
+func originOf(f Failed) failureOrigin {
 	switch f.Class {
 	case model.TooLong, model.Refused, model.Undecodable, model.Aborted, model.RateLimit, model.Overload:
-		return false
+		return failedOnCall
 	}
-	return f.Unbilled
+	if f.Unbilled {
+		return failedOnProvider
+	}
+	return failedOnCall
 }

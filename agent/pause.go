@@ -193,7 +193,9 @@ func giveUpWaiting(s State) (State, []Effect) {
 	case s.Purpose == ForSummary:
 		return otherSummary(s)
 	case s.ClosingReason != "":
-		return endFailedClosing(s, detail, true)
+		// One refusal passes by itself; refusals that outlast the loop's patience are an outage of the provider. Nothing was
+		// billed for them, and with a higher limit the loop would have waited as long.
+		return endFailedClosing(s, detail, failedOnProvider)
 	}
 	return useFallback(s, detail)
 }

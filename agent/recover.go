@@ -84,7 +84,7 @@ func recoverAttempt(s State, f Failed) (State, []Effect) {
 	case waits:
 		return prependEffects(fx)(waitOutRefusal(s, f))
 	case s.ClosingReason != "":
-		return prependEffects(fx)(endFailedClosing(s, fmt.Sprintf("%s: %s", f.Class, f.Detail), failsAtProvider(f)))
+		return prependEffects(fx)(endFailedClosing(s, fmt.Sprintf("%s: %s", f.Class, f.Detail), originOf(f)))
 	case f.Class == model.Undecodable:
 		s.Turn++
 		return prependEffects(fx)(rejectUseless(ensureTombstone(s), "Your reply could not be read: "+clip.Text(f.Detail, errorShown)+"."))
@@ -146,7 +146,7 @@ func outOfTime(s State, f Failed) (State, []Effect) {
 		ms(min(f.AfterMS, retryAfterShownMS)), ms(max(0, s.remaining(&s.Task.Limits))))
 	switch {
 	case s.ClosingReason != "":
-		return endFailedClosing(s, detail, failsAtProvider(f))
+		return endFailedClosing(s, detail, originOf(f))
 	case s.hasAlternative():
 		return useFallback(s, detail)
 	}
