@@ -10,8 +10,8 @@ import (
 
 // What an amount may be at most.
 const (
-	tokensMost = 1e15
-	usdMost    = 1e9
+	TokensMax = 1e15
+	USDMax    = 1e6
 )
 
 // wholeWithin is how far a number may be from a whole one: 4.1 times 1,000 is not exactly 4,100.
@@ -27,6 +27,9 @@ var suffixes = map[byte]float64{'k': 1e3, 'K': 1e3, 'm': 1e6, 'M': 1e6}
 
 // ParseTokens reads a whole number of tokens, such as 200000, 200_000, 200k or 1.5M.
 func ParseTokens(text string) (int64, error) {
+	if !areSeparators(text) {
+		return 0, ErrTokens
+	}
 	text = strings.ReplaceAll(text, "_", "")
 	number, factor := text, 1.0
 	if n := len(text); n > 0 && suffixes[text[n-1]] != 0 {
@@ -35,16 +38,28 @@ func ParseTokens(text string) (int64, error) {
 	v, err := strconv.ParseFloat(number, 64)
 	v *= factor
 	isPlain := strings.Trim(strings.TrimPrefix(number, "-"), "0123456789.") == ""
-	if err != nil || !isPlain || !(math.Abs(v) <= tokensMost) || math.Abs(v-math.Round(v)) > wholeWithin {
+	if err != nil || !isPlain || !(math.Abs(v) <= TokensMax) || math.Abs(v-math.Round(v)) > wholeWithin {
 		return 0, ErrTokens
 	}
 	return int64(math.Round(v)), nil
 }
 
+// areSeparators reports whether each "_" in a text stands between two digits.
+func areSeparators(text string) bool {
+	for i := range len(text) {
+		if text[i] == '_' && (i == 0 || i == len(text)-1 || !isDigit(text[i-1]) || !isDigit(text[i+1])) {
+			return false
+		}
+	}
+	return true
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
 // ParseUSD reads an amount in US dollars, such as 0.5 or $2.
 func ParseUSD(text string) (float64, error) {
 	v, err := strconv.ParseFloat(strings.TrimPrefix(text, "$"), 64)
-	if err != nil || !(math.Abs(v) <= usdMost) {
+	if err != nil || strings.ContainsAny(text, "xX_") || !(math.Abs(v) <= USDMax) {
 		return 0, ErrUSD
 	}
 	return v, nil

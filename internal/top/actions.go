@@ -104,11 +104,6 @@ func currentLimit(m *Model, run string, r client.BudgetRequest) string {
 	return ""
 }
 
-const (
-	usdMost    = 1e6
-	tokensMost = 1e15
-)
-
 // limitError is a text that is no limit.
 type limitError struct{ text string }
 
@@ -125,7 +120,7 @@ func parseLimit(text string) (r client.BudgetRequest, what string, err error) {
 	bad := limitError{cleanLine(term.Truncate(text, agentRoom))}
 	if dollars, ok := strings.CutPrefix(word, "$"); ok {
 		v, err := amount.ParseUSD(strings.TrimSpace(dollars))
-		if err != nil || !(v > 0 && v <= usdMost) {
+		if err != nil || v <= 0 {
 			return r, "", bad
 		}
 		nano := int64(math.Round(v * nanoUSD))
@@ -139,7 +134,7 @@ func parseLimit(text string) (r client.BudgetRequest, what string, err error) {
 		return client.BudgetRequest{Patch: true, Limits: spec.RunLimits{Calls: n}}, term.FormatCount(int(n), "tool call"), nil
 	}
 	n, err := amount.ParseTokens(strings.TrimSpace(strings.TrimSuffix(word, "tokens")))
-	if err != nil || n < 1 || n > tokensMost {
+	if err != nil || n < 1 {
 		return r, "", bad
 	}
 	return client.BudgetRequest{Patch: true, Limits: spec.RunLimits{Tokens: n}}, term.FormatTokens(n) + " tokens", nil

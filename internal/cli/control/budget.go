@@ -118,12 +118,10 @@ func (l *budgetFlags) checkArguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
-const usdMost = 1e6
-
 // areValid reports whether every given limit is valid.
 func (l *budgetFlags) areValid(c *cobra.Command) bool {
 	return (!c.Flags().Changed("max-tokens") || l.tokens > 0) && (!c.Flags().Changed("max-tool-calls") || l.calls > 0) &&
-		(!c.Flags().Changed("max-budget-usd") || l.usd > 0 && l.usd <= usdMost)
+		(!c.Flags().Changed("max-budget-usd") || l.usd > 0)
 }
 
 func checkBudgetArguments(c *cobra.Command, args []string) error {

@@ -4,11 +4,12 @@
 /** Figure is a kind of amount: `parse` is NaN for a text that is none, `expected` what it should be. */
 export interface Figure { parse: (text: string) => number; expected: string }
 
-const tokensMost = 1e15, usdMost = 1e9, wholeWithin = 1e-6;
+const tokensMost = 1e15, usdMost = 1e6, wholeWithin = 1e-6;
 const factors: Record<string, number> = { k: 1e3, K: 1e3, m: 1e6, M: 1e6 };
 
 function parseTokens(text: string): number {
-  const [, number, suffix] = /^(-?(?:\d+\.?\d*|\.\d+))([kKmM]?)$/.exec(text.replaceAll("_", "")) ?? [];
+  const isSeparated = !/(^|\D)_|_(\D|$)/.test(text); // each "_" stands between two digits
+  const [, number, suffix] = (isSeparated && /^(-?(?:\d+\.?\d*|\.\d+))([kKmM]?)$/.exec(text.replaceAll("_", ""))) || [];
   if (!number) return NaN;
   const v = Number(number) * (factors[suffix!] ?? 1);
   return Math.abs(v) <= tokensMost && Math.abs(v - Math.round(v)) <= wholeWithin ? Math.round(v) : NaN;
