@@ -122,7 +122,7 @@ func (q *requester) askOnce(ctx context.Context, subject, verb string, request, 
 	q.turns.note(verb, nil)
 	if code := m.Header.Get("Nats-Service-Error-Code"); code != "" {
 		retry, _ := strconv.ParseUint(m.Header.Get(RetryHeader), 10, 31) // 0 without one
-		return &Error{Code: code, Text: m.Header.Get("Nats-Service-Error"), Hint: m.Header.Get(HintHeader), Retry: time.Duration(retry) * time.Millisecond}
+		return &Error{Code: code, Text: m.Header.Get("Nats-Service-Error"), Hint: m.Header.Get(HintHeader), Reason: m.Header.Get(ReasonHeader), Retry: time.Duration(retry) * time.Millisecond}
 	}
 	if reply == nil {
 		return nil

@@ -315,6 +315,8 @@ type Error struct {
 	Code string
 	Text string
 	Hint string
+	// Reason is ReasonUnknownAgent, or empty.
+	Reason string
 	// Retry is the time after which to send the same request again, if the node is only busy;
 	// otherwise 0.
 	Retry time.Duration

@@ -345,6 +345,9 @@ func (c *Control) sendRefusal(verb string, r micro.Request, err error) {
 	if known.Hint != "" {
 		header[client.HintHeader] = []string{known.Hint}
 	}
+	if known.Reason != "" {
+		header[client.ReasonHeader] = []string{known.Reason}
+	}
 	if known.Retry > 0 {
 		header[client.RetryHeader] = []string{strconv.FormatInt(known.Retry.Milliseconds(), 10)}
 	}

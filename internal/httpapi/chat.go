@@ -284,7 +284,8 @@ func newChatProblem(err error) (p ChatProblem, code int, retry time.Duration) {
 	if known.Code >= http.StatusInternalServerError {
 		p.Error.Type = "server_error"
 	}
-	if strings.HasPrefix(known.Error, "there is no agent ") {
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Reason == client.ReasonUnknownAgent {
 		notFound := "model_not_found"
 		known.Code, p.Error.Code = http.StatusNotFound, &notFound
 	}

@@ -14,6 +14,11 @@ func Bad(hint, format string, args ...any) error {
 	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf(format, args...), Hint: hint}
 }
 
+// UnknownAgent returns the error for a request that names an agent that does not exist or cannot be used.
+func UnknownAgent(hint, format string, args ...any) error {
+	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf(format, args...), Hint: hint, Reason: client.ReasonUnknownAgent}
+}
+
 // Forbidden is the error for a request that this node must not execute.
 func Forbidden(hint, format string, args ...any) error {
 	return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf(format, args...), Hint: hint}

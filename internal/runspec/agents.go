@@ -86,7 +86,7 @@ func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet
 	}
 	if i := slices.IndexFunc(req.agents, func(name string) bool { return !t.hasAgent(name) }); i >= 0 {
 		if req.workspace == "" && t.nearestAgent(req.agents[i]) == "" {
-			return t, refuse.Bad("the run has no directory: name the one that has the agent with --dir",
+			return t, refuse.UnknownAgent("the run has no directory: name the one that has the agent with --dir",
 				"there is no agent %q", req.agents[i])
 		}
 		return t, t.unknownAgentError(req.agents[i])
@@ -116,7 +116,7 @@ func (t agentSet) unknownAgentError(name string) error {
 	if near := t.nearestAgent(name); near != "" {
 		hint = "did you mean " + near + "? " + hint
 	}
-	return refuse.Bad(hint, "there is no agent %q", name)
+	return refuse.UnknownAgent(hint, "there is no agent %q", name)
 }
 
 // nearestAgent returns the agent, of the set or found elsewhere, that a misspelled name probably means; "": none.

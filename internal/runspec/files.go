@@ -126,14 +126,14 @@ func (b *Builder) findFiles(t agentSet, req acceptedRequest) (f foundAgents, err
 			f.warnings = append(f.warnings, text)
 		case isFound || given(name) || t.hasAgent(name):
 		case isHidden:
-			return f, refuse.Bad("fix or remove the file of the directory, or name the other with --agents",
+			return f, refuse.UnknownAgent("fix or remove the file of the directory, or name the other with --agents",
 				"there is no agent %q that can be used: %s", name, text)
 		case broken != nil:
 			hint := "fix the file, or name another agent"
 			if near := t.nearestAgent(name, f.definitions...); near != "" {
 				hint = "did you mean " + near + "? Otherwise fix the file"
 			}
-			return f, refuse.Bad(hint, "there is no agent %q that can be read: %s", name, b.cfg.Trust.DescribeErrors(broken))
+			return f, refuse.UnknownAgent(hint, "there is no agent %q that can be read: %s", name, b.cfg.Trust.DescribeErrors(broken))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(hidden)) {
