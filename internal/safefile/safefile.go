@@ -133,10 +133,22 @@ func fileError(name string, err error) error {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	if err != nil && err.Error() == "path escapes from parent" {
+	if LeavesRoot(err) {
 		err = ErrOutside
 	}
 	return &Error{name, err}
+}
+
+// LeavesRoot reports whether an error of os.Root says that a path leads out of the directory. The package os exports no
+// value for it; TestLeavesRoot notices another text.
+func LeavesRoot(err error) bool {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		err = at.Err
+	}
+	if at, ok := errors.AsType[*os.LinkError](err); ok {
+		err = at.Err
+	}
+	return err != nil && err.Error() == "path escapes from parent"
 }
 
 var lineNumber = lazyregexp.New(`\bline (\d+)`)

@@ -72,3 +72,25 @@ func TestAttackPathsCannotLeaveTheDirectory(t *testing.T) {
 		t.Errorf("%q %v", data, err)
 	}
 }
+
+// LeavesRoot depends on a text of package os.
+func TestLeavesRoot(t *testing.T) {
+	dir := t.TempDir()
+	createLink(t, filepath.Dir(dir), filepath.Join(dir, "link"))
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	for _, name := range []string{"../x", "link/x"} {
+		if _, err := root.Stat(name); !LeavesRoot(err) {
+			t.Errorf("Stat %s: %v", name, err)
+		}
+		if err := root.Rename(name, "y"); !LeavesRoot(err) {
+			t.Errorf("Rename %s: %v", name, err)
+		}
+	}
+	if _, err := root.Stat("none"); LeavesRoot(err) || LeavesRoot(nil) {
+		t.Error(err)
+	}
+}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/troupe-run/troupe/internal/safefile"
+
 	"github.com/troupe-run/troupe/internal/lazyregexp"
 	"github.com/troupe-run/troupe/internal/process"
 	"github.com/troupe-run/troupe/internal/redact"
@@ -246,7 +248,7 @@ func (t *gitTools) repoPath(tool, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := t.ws.root.Lstat(filepath.FromSlash(rel)); err != nil && strings.Contains(err.Error(), "escapes") {
+	if _, err := t.ws.root.Lstat(filepath.FromSlash(rel)); safefile.LeavesRoot(err) {
 		return "", pathError(rel, err)
 	}
 	return rel, nil

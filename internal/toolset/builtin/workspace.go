@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"unicode/utf8"
 
+	"github.com/troupe-run/troupe/internal/safefile"
+
 	"github.com/troupe-run/troupe/internal/redact"
 )
 
@@ -105,7 +107,7 @@ func PathBelow(dir, name string) (string, error) {
 // resolvePath makes a path that a model wrote for a tool relative to the workspace.
 func (w *toolWorkspace) resolvePath(tool, name string) (string, error) {
 	name, err := PathBelow(w.dir, name)
-	if err != nil || name == "." {
+	if err != nil || name == "." { // the directory itself, however it is spelled, is neither excluded nor behind a link
 		return name, err
 	}
 	if w.isExcluded(name) || w.reachesExcluded(name) {
@@ -150,7 +152,7 @@ func pathError(name string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: %w", printableName(name), fs.ErrNotExist)
-	case strings.Contains(err.Error(), "escapes"):
+	case safefile.LeavesRoot(err):
 		return fmt.Errorf("%s: %w", printableName(name), ErrOutside)
 	}
 	return fmt.Errorf("%s: %w", printableName(name), err)
