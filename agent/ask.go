@@ -61,7 +61,8 @@ type Park struct {
 	ApprovedBy      string `msgpack:"b,omitempty" json:"approved_by,omitempty"`
 	ApprovedAlways  string `msgpack:"ba,omitempty" json:"approved_always,omitempty"`
 	ApprovedRequest string `msgpack:"bi,omitempty" json:"approved_request,omitempty"`
-	// Tainted is the text from outside that the agent has read, which the question names. Rule then holds in spite of it.
+	// Tainted is the text from outside that the agent has read, which the question names. An accepted
+	// Rule then applies despite the taint.
 	Tainted *spec.Taint `msgpack:"ta,omitempty" json:"tainted,omitempty"`
 }
 

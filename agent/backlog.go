@@ -86,7 +86,7 @@ func (c Call) changesBacklog() bool { return isBacklogTool(c.Name) && c.Name != 
 func (f Backlog) Problem() string {
 	switch {
 	case len(f.Task) > taskIDBytesMax:
-		return fmt.Sprintf("%.32q is no id of a task; backlog_list shows the ids", f.Task)
+		return fmt.Sprintf("%.32q is not the id of a task; backlog_list shows the ids", f.Task)
 	case len(f.Title) > taskTitleBytesMax:
 		return fmt.Sprintf("the title is %d bytes, at most %d are allowed; put the rest into the text", len(f.Title), taskTitleBytesMax)
 	case strings.ContainsFunc(f.Title, unicode.IsControl):

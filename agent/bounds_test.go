@@ -17,7 +17,7 @@ func TestInvalidLoopOptions(t *testing.T) {
 		"17 results are required, at most 16":  {Require: spec.Require{Evidence: make([]spec.Evidence, 17)}},
 		"require.evidence has no tool":         {Require: spec.Require{Evidence: []spec.Evidence{{Contains: "x"}}}},
 		"of search must contain has 1025":      {Require: spec.Require{Evidence: []spec.Evidence{{Tool: "search", Contains: strings.Repeat("x", 1025)}}}},
-		"it is no JSON object":                 {Require: spec.Require{Schema: `{"type":`}},
+		"it is not a JSON object":              {Require: spec.Require{Schema: `{"type":`}},
 		"leads back to itself":                 {Require: spec.Require{Schema: `{"$ref":"#"}`}},
 		`"#/$defs/x" at # leads to no schema`:  {Require: spec.Require{Schema: `{"$ref":"#/$defs/x","$defs":{}}`}},
 		"cannot validate version":              {Require: spec.Require{Schema: `{"$schema":"http://json-schema.org/draft-04/schema#"}`}},

@@ -139,8 +139,8 @@ func validateCall(s State, t model.ToolCall, index int) Call {
 	return c
 }
 
-// argumentError validates arguments, whether a model or a hook supplied them. what is the
-// error, and so is its consequence for the call; what is "" if the arguments are valid.
+// argumentError validates arguments, whether a model or a hook supplied them. It returns
+// the error, and what it means for the call; the error is "" if the arguments are valid.
 func (c *toolRules) argumentError(tool, args string) (what, so string) {
 	so = "the tool did not run"
 	var decoded any

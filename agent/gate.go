@@ -192,7 +192,7 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 	case spec.HookPass, spec.HookAllow:
 		c.Stage, c.Gate.Passed = Pending, true
 	default: // weigh knows no other
-		c = c.deny("denied: a hook decided " + string(v.decision) + ", which is no decision about a call")
+		c = c.deny("denied: a hook decided " + string(v.decision) + ", which is not a decision about a call")
 	}
 	return advanceCalls(s.withCall(i, c.withLostNote()))
 }

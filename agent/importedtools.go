@@ -30,7 +30,7 @@ func offerKnownTools(t spec.Task, messages []model.Message) spec.Task {
 			}
 			added++
 			t.Tools = append(slices.Clip(t.Tools), model.ToolSpec{Name: name, Class: model.Read, Schema: `{"type":"object"}`,
-				Description: "An earlier part of this conversation used it. It is not to be had any more."})
+				Description: "An earlier part of this conversation used it. It is no longer available."})
 			if !slices.Contains(t.Forbidden, name) {
 				t.Forbidden = append(slices.Clip(t.Forbidden), name)
 			}

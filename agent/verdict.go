@@ -91,7 +91,7 @@ func (r *hookRules) answerError(p spec.HookPoint, c Call, a spec.HookAnswer) str
 	case a.Failed != "":
 		return a.Failed
 	case !p.Knows(a.Decision):
-		return fmt.Sprintf("%q is no decision at %s", clip.Text(string(a.Decision), history.NameBytesShown), p)
+		return fmt.Sprintf("%q is not a decision at %s", clip.Text(string(a.Decision), history.NameBytesShown), p)
 	case a.System != nil && len(*a.System) > hookSystemMax:
 		return fmt.Sprintf("its system prompt has %d bytes, and may have %d", len(*a.System), hookSystemMax)
 	case a.Messages != nil && p == spec.HookContext:

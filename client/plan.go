@@ -61,7 +61,7 @@ func runPlan(ctx context.Context, c *Client, r RunRequest, route string, p orche
 	r.Agent, r.Prompt = route, p.Text(route)
 	for _, name := range p.AgentNames() {
 		if !stepName.MatchString(name) {
-			return RunAccepted{}, fmt.Errorf("%w: %q is no agent's name", ErrPlan, name)
+			return RunAccepted{}, fmt.Errorf("%w: %q is not the name of an agent", ErrPlan, name)
 		}
 	}
 	again, ok := orchestrator.ParsePlan(route, r.Prompt)

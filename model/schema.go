@@ -30,7 +30,7 @@ func CheckSchema(text string) error {
 	}
 	var root map[string]any
 	if err := json.Unmarshal([]byte(text), &root); err != nil || root == nil {
-		return fmt.Errorf("%w: it is no JSON object: %w", ErrSchema, err)
+		return fmt.Errorf("%w: it is not a JSON object: %w", ErrSchema, err)
 	}
 	c := &schemaRefs{root: root, ways: map[string]int{}}
 	return c.checkAll("", root)

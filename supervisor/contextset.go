@@ -116,7 +116,7 @@ func contextTarget(s State, f ContextSet) (m Member, why string) {
 		case slices.ContainsFunc(f.AddTools, known):
 			return m, fmt.Sprintf("%.80q is added and removed at once", name)
 		case !slices.ContainsFunc(s.Run.Tools, known) && !slices.Contains(m.added, name):
-			return m, fmt.Sprintf("%.80q is no tool of %s (%s)", name, m.ID, m.Name)
+			return m, fmt.Sprintf("%.80q is not a tool of %s (%s)", name, m.ID, m.Name)
 		}
 	}
 	for _, t := range f.AddTools {

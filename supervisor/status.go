@@ -102,7 +102,7 @@ func (s State) countReceived(e Input) State {
 		return s
 	}
 	switch e.Fact.(type) {
-	case agent.Status, agent.ReportLog: // a question wakes passivated members: their return is no news
+	case agent.Status, agent.ReportLog: // a question wakes passivated members, so their message does not count as a sign of life
 	default:
 		s.Inquiry.LastMessage, m.heardMS = s.Now, s.Now //mutant:leases-not-renewed
 	}

@@ -42,7 +42,7 @@ func textOf(out any) (string, error) {
 	}
 	text, err := json.Marshal(out)
 	if err != nil {
-		return "", fmt.Errorf("the result is no JSON: %w", err)
+		return "", fmt.Errorf("the result is not JSON: %w", err)
 	}
 	return string(text), nil
 }

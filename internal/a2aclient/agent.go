@@ -65,7 +65,7 @@ func (a Agent) Validate() error {
 	case a.TokenHeader != "" && a.TokenEnv == "":
 		return fail("token_header needs token_env, the variable that has the token")
 	case a.TokenHeader != "" && (!headerForm.MatchString(a.TokenHeader) || ownHeaders.MatchString(a.TokenHeader)):
-		return fail("token_header %.80q is no header that can carry a token; write one such as X-API-Key", a.TokenHeader)
+		return fail("token_header %.80q is not a header that can carry a token; write one such as X-API-Key", a.TokenHeader)
 	}
 	// in order: of two that are wrong, the first one is named
 	for _, at := range [][2]string{{"url", a.URL}, {"endpoint", a.Endpoint}} {
@@ -89,7 +89,7 @@ func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
-		return nil, errors.New("it is no http or https URL; write https://HOST/PATH")
+		return nil, errors.New("it is not an http or https URL; write https://HOST/PATH")
 	case u.User != nil:
 		return nil, errors.New("a password has no place in a URL; write token_env")
 	}

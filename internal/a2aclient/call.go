@@ -49,7 +49,7 @@ var (
 		"what it did before is unknown")
 	errVanished  = errors.New("the agent stopped answering; what it did is unknown")
 	errNoWait    = errors.New("the wait for the agent ended; what it did is unknown")
-	errMalformed = errors.New("the agent sent something that is no message of the protocol; what it did is unknown")
+	errMalformed = errors.New("the agent sent something that is not a message of the protocol; what it did is unknown")
 	errTooLong   = fmt.Errorf("the answer is longer than %d bytes and is cut here; "+
 		"what the agent did after it is unknown", answerBytesMax)
 	errTooMany    = fmt.Errorf("the agent sent more than %d artifacts; what it did after them is unknown", artifactsMax)

@@ -269,16 +269,16 @@ func TestA2ARequests(t *testing.T) {
 func TestSettingsOfA2AAgents(t *testing.T) {
 	t.Parallel()
 	for want, a := range map[string]Agent{
-		"a name has letters":          {Name: "a b", URL: "https://x"},
-		"it has no url":               {Name: "a"},
-		"no http or https URL":        {Name: "a", URL: "ftp://x"},
-		"a password has no place":     {Name: "a", URL: "https://me:secret@x"},
-		"would travel unencrypted":    {Name: "a", URL: "http://agents.example.com", TokenEnv: "TOKEN"},
-		"and not the token itself":    {Name: "a", URL: "https://x", TokenEnv: "sk-123"},
-		"needs token_env":             {Name: "a", URL: "https://x", TokenHeader: "X-Key"},
-		"no header that can carry":    {Name: "a", URL: "https://x", TokenEnv: "T", TokenHeader: "Host"},
-		"endpoint: the token would":   {Name: "a", URL: "https://x", Endpoint: "http://x", TokenEnv: "T"},
-		"endpoint: it is no http or ": {Name: "a", URL: "https://x", Endpoint: "x"},
+		"a name has letters":              {Name: "a b", URL: "https://x"},
+		"it has no url":                   {Name: "a"},
+		"no http or https URL":            {Name: "a", URL: "ftp://x"},
+		"a password has no place":         {Name: "a", URL: "https://me:secret@x"},
+		"would travel unencrypted":        {Name: "a", URL: "http://agents.example.com", TokenEnv: "TOKEN"},
+		"and not the token itself":        {Name: "a", URL: "https://x", TokenEnv: "sk-123"},
+		"needs token_env":                 {Name: "a", URL: "https://x", TokenHeader: "X-Key"},
+		"no header that can carry":        {Name: "a", URL: "https://x", TokenEnv: "T", TokenHeader: "Host"},
+		"endpoint: the token would":       {Name: "a", URL: "https://x", Endpoint: "http://x", TokenEnv: "T"},
+		"endpoint: it is not an http or ": {Name: "a", URL: "https://x", Endpoint: "x"},
 	} {
 		if err := a.Validate(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret@") {
 			t.Errorf("%s: %v", want, err)
@@ -301,12 +301,12 @@ func TestSettingsOfA2AAgents(t *testing.T) {
 func TestCardsOfA2AAgents(t *testing.T) {
 	t.Parallel()
 	for card, want := range map[string]string{
-		"no JSON":                    "is no card",
-		`{"supportedInterfaces":[]}`: "is no card",
+		"no JSON":                    "is not the card",
+		`{"supportedInterfaces":[]}`: "is not the card",
 		`{"name":"a"}`:               "names no interface of the binding JSONRPC",
 		strings.Repeat(" ", 1<<20):   "too much",
 		`{"name":"a","supportedInterfaces":[{"url":"URL","protocolBinding":"GRPC","protocolVersion":"1.0"},{"url":"URL","protocolBinding":"JSONRPC","protocolVersion":"2.0"}]}`:                                                        "names no interface",
-		`{"name":"a","supportedInterfaces":[{"url":"file:///etc/passwd","protocolBinding":"JSONRPC","protocolVersion":"1.0"}]}`:                                                                                                        `names the address "file:///etc/passwd", which is no http or https URL`,
+		`{"name":"a","supportedInterfaces":[{"url":"file:///etc/passwd","protocolBinding":"JSONRPC","protocolVersion":"1.0"}]}`:                                                                                                        `names the address "file:///etc/passwd", which is not an http or https URL`,
 		`{"name":"a","capabilities":{"extensions":[{"uri":"urn:x","required":true}]},"supportedInterfaces":[{"url":"URL","protocolBinding":"JSONRPC","protocolVersion":"1.0"}]}`:                                                       `requires the extension "urn:x"`,
 		`{"name":"a","url":"URL","protocolVersion":"0.3.0","preferredTransport":"GRPC"}`:                                                                                                                                               "names no interface",
 		`{"name":"a","url":"URL","protocolVersion":"0.3.0"}`:                                                                                                                                                                           "",

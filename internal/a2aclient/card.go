@@ -63,7 +63,7 @@ func (c *Caller) findTarget(ctx context.Context, a Agent) (target, error) {
 	}
 	var card agentCard
 	if err := json.Unmarshal(data, &card); err != nil || card.Name == "" {
-		return t, fmt.Errorf("what is at %s is no card of an agent", at.Redacted())
+		return t, fmt.Errorf("what is at %s is not the card of an agent", at.Redacted())
 	}
 	return card.choose(t, a, at)
 }
@@ -109,7 +109,7 @@ func (k agentCard) choose(t target, a Agent, at *url.URL) (target, error) {
 		u, err := parseURL(text)
 		switch {
 		case err != nil:
-			problem = fmt.Sprintf("names the address %.200q, which is no http or https URL without a password", text)
+			problem = fmt.Sprintf("names the address %.200q, which is not an http or https URL without a password", text)
 		case a.Endpoint == "" && origin(u) != origin(at):
 			problem = fmt.Sprintf("leads to %.200q, which is not the server of the card", origin(u))
 		default:

@@ -46,7 +46,7 @@ var (
 	errOverrun    = errors.New("the agent sent faster than its answer could be read, and a part of it is lost; what it did is unknown")
 	errTooLong    = fmt.Errorf("the answer is longer than %d bytes and is cut here; what the agent did after it is unknown", answerBytesMax)
 	errTwoAgents  = errors.New("two agents took the task at this name, and their answers are mixed; what they did is unknown")
-	errMalformed  = errors.New("the agent sent a message that is no chunk of the protocol; what it did is unknown")
+	errMalformed  = errors.New("the agent sent a message that is not a chunk of the protocol; what it did is unknown")
 	errConnection = errors.New("the connection to the NATS server failed; what the agent did is unknown")
 	errNotAsked   = errors.New("this node no longer holds this question: it was restarted, or 256 newer ones were asked; what the agent did is unknown")
 )

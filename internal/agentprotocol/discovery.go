@@ -137,11 +137,11 @@ func parseBytes(text string) (int, error) {
 		}
 		n, err := strconv.Atoi(number)
 		if err != nil || n < 1 || n > (1<<31)/unit.bytes {
-			return 0, fmt.Errorf("agentprotocol: %.40q is no size", text)
+			return 0, fmt.Errorf("agentprotocol: %.40q is not a size", text)
 		}
 		return n * unit.bytes, nil
 	}
-	return 0, fmt.Errorf("agentprotocol: %.40q is no size", text)
+	return 0, fmt.Errorf("agentprotocol: %.40q is not a size", text)
 }
 
 // missedBeats is how many heartbeats an instance may miss before it counts as offline.
@@ -163,8 +163,8 @@ type instanceBeat struct {
 
 func newLiveness() *liveness { return &liveness{instances: map[string]instanceBeat{}} }
 
-// add takes a heartbeat. One that is malformed is ignored. One instance is heard at one subject: who may publish at
-// another one cannot speak for it.
+// add takes a heartbeat. One that is malformed is ignored. Heartbeats of an instance count only on its
+// subject, so other publishers cannot impersonate it.
 func (l *liveness) add(m *nats.Msg) {
 	b, ok := readForeignBeat(m.Subject, m.Data)
 	if !ok {

@@ -36,7 +36,7 @@ func (o otherSession) excludes(spawned bool) bool {
 	return o.beat.Spawned && !o.isOffline()
 }
 
-// others returns the sessions of which other nodes have sent heartbeats lately, by name.
+// others returns the sessions of other nodes with a recent heartbeat, by name.
 func (set *sessionSet) others() (list []heartbeat) {
 	set.mu.Lock()
 	defer set.mu.Unlock()

@@ -113,7 +113,7 @@ func fetchVarz(ctx context.Context, address string) (v serverVarz, err error) {
 		return v, fmt.Errorf("%w: %s answers %s", ErrWitness, where, answer.Status)
 	}
 	if err := json.Unmarshal(raw, &v); err != nil || v.Name == "" {
-		return v, fmt.Errorf("%w: %s is no monitoring port of a NATS server", ErrWitness, where)
+		return v, fmt.Errorf("%w: %s is not the monitoring port of a NATS server", ErrWitness, where)
 	}
 	return v, nil
 }

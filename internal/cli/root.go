@@ -188,7 +188,7 @@ func (a *app) prepareCommand(c *cobra.Command, _ []string) error {
 	return nil
 }
 
-// applySettings is run.ApplySettings.
+// applySettings applies the settings of the file and the environment to a command: a run.ApplySettings.
 func (a *app) applySettings(c *cobra.Command, can []string, sessions *session.Opener, origins *request.Origins) error {
 	found, err := command.LoadSettings(c, a.console.Getenv)
 	if known := (*exit.Failure)(nil); errors.As(err, &known) {

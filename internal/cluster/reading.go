@@ -51,8 +51,8 @@ func (l *streamShards) shardNumbers(slots []int) []int {
 	return list
 }
 
-// groupByStream creates the streamShards of all streams, once there are tails, and returns them. They replace those of an
-// earlier call: a start that found no leader is tried again, and what it had created is followed by nobody.
+// groupByStream creates the streamShards of all streams, once there are tails, and returns them. A retried start
+// replaces the streams of the failed one, which no tail follows.
 func (r *readSet) groupByStream() (all []*streamShards) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

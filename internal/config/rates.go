@@ -36,7 +36,7 @@ func parseRates(text string) (throttle.RateTable, error) {
 		if near := suggest.Nearest(p, rateProviders); near != "" {
 			end = "did you mean " + near + "?"
 		}
-		return nil, fmt.Errorf("%w: %q is no provider; %s", throttle.ErrRates, p, end)
+		return nil, fmt.Errorf("%w: %q is not a provider; %s", throttle.ErrRates, p, end)
 	}
 	return table, nil
 }

@@ -54,7 +54,7 @@ func parseRetainAge(text string) (time.Duration, error) {
 	if d, err := time.ParseDuration(text); err == nil && d > 0 {
 		return d, nil
 	}
-	return 0, fmt.Errorf("%q is no age such as 36h, 30d or 8w, and not off", text)
+	return 0, fmt.Errorf("%q is neither an age such as 36h, 30d or 8w nor off", text)
 }
 
 func parseRetainSize(text string) (int64, error) {
@@ -75,5 +75,5 @@ func parseRetainSize(text string) (int64, error) {
 	if bytes := n * unit; err == nil && bytes >= 1 && bytes < math.MaxInt64 {
 		return int64(bytes), nil
 	}
-	return 0, fmt.Errorf("%q is no size such as 500MiB or 2GiB, and not off", text)
+	return 0, fmt.Errorf("%q is neither a size such as 500MiB or 2GiB nor off", text)
 }

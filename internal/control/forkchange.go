@@ -234,7 +234,7 @@ func (w forkChanges) answerOpen(m mailbox.Message) ([]mailbox.Message, error) {
 	s := w.original.Agents[spec.ID(w.point.agent)]
 	q := s.Suspended.Question
 	if s.Phase != agent.Waiting || q.Query != w.point.point {
-		return nil, fmt.Errorf("%w: it is no result of a call and no question; at a turn, the prompt of the fork says something else", errNothingToChange)
+		return nil, fmt.Errorf("%w: it is neither a result of a call nor a question; at a turn, the prompt of the fork says something else", errNothingToChange)
 	}
 	decision, text := parseInstead(w.request.Instead)
 	answer, err := w.command(m.To, "answer", agent.Answered{Query: q.Query, Decision: decision, Text: text, Digest: q.Digest, By: byFork})

@@ -108,7 +108,7 @@ func (c *opener) checkSameFork(ctx context.Context, run string, p forkPoint) err
 		return fmt.Errorf("control: fork: read %s: %w", run, err)
 	}
 	if o, err := firstOpened(first); err == nil && o.Fork != p.String() {
-		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the run %s exists, and is no fork of %s", run, p), Hint: "choose another run_id"}
+		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the run %s exists, and is not a fork of %s", run, p), Hint: "choose another run_id"}
 	}
 	return nil // without a first entry, the reopening reports the error
 }

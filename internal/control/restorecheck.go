@@ -124,7 +124,7 @@ func checkRestoredHeader(f runfile.File, r client.RestoreRequest) error {
 		return badFile(dumpHint+", without --redact",
 			"the file of %s is redacted: it has no content, so nothing can continue from it", h.Run)
 	case !h.Dump:
-		return badFile(dumpHint, "the file of %s is no dump: its logs were read one after the other, and together they may be no state of the run", h.Run)
+		return badFile(dumpHint, "the file of %s is not a consistent dump: its logs were read at different times", h.Run)
 	case h.Run != r.RunID:
 		return badFile("send the id of the run in the file", "the file has the run %s, the request names %s", h.Run, r.RunID)
 	case len(f.Entries) > RestoreEntriesMax:

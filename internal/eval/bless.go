@@ -35,7 +35,7 @@ func (r caseRecord) describeEnd() Expected {
 }
 
 // Bless runs the cases of files and rewrites the expectations that do not hold, so that they describe the
-// new result. It returns the ids of the cases that it has changed. What is no expectation stays a failure: a
+// new result. It returns the ids of the cases that it has changed. Other failures remain: a
 // forbidden tool that ran, a call without an answer, an outside event that did not happen, a replay that differs.
 func Bless(ctx context.Context, parallel int, paths ...string) (changed []string, err error) {
 	cases, err := LoadCases(paths...)

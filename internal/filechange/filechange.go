@@ -86,7 +86,7 @@ var (
 func checkPath(name string) error {
 	switch {
 	case name == "" || len(name) > PathBytesMax || name != path.Clean(name) || !filepath.IsLocal(filepath.FromSlash(name)) || strings.Contains(name, "\x00") || os.PathSeparator != '/' && strings.Contains(name, `\`):
-		return errors.New("it is no path within the directory")
+		return errors.New("it is not a path within the directory")
 	case name == ".":
 		return errors.New("it is the directory itself")
 	}

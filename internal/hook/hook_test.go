@@ -50,7 +50,7 @@ func TestCommands(t *testing.T) {
 		"a missing program is a failure":      {spec.HookPreTool, `/no/such/program`, spec.HookAnswer{Failed: "exit code 127"}},
 		"a signal is a failure":               {spec.HookPreTool, `kill -9 $$`, spec.HookAnswer{Failed: "it was ended by a signal"}},
 		"broken JSON is a failure":            {spec.HookPreTool, `echo '{"decision":'`, spec.HookAnswer{Failed: "its output is not JSON"}},
-		"a word that is no decision":          {spec.HookPreTool, `echo '{"decision":"maybe"}'`, spec.HookAnswer{Failed: `"maybe" is no decision at pre_tool`}},
+		"a word that is no decision":          {spec.HookPreTool, `echo '{"decision":"maybe"}'`, spec.HookAnswer{Failed: `"maybe" is not a decision at pre_tool`}},
 		"permissionDecision deny":             {spec.HookPreTool, `echo '{"hookSpecificOutput":{"permissionDecision":"deny","permissionDecisionReason":"private"}}'`, spec.HookAnswer{Decision: spec.HookDeny, Text: "private"}},
 		"permissionDecision ask":              {spec.HookPreTool, `echo '{"hookSpecificOutput":{"permissionDecision":"ask","permissionDecisionReason":"money"}}'`, spec.HookAnswer{Decision: spec.HookAsk, Text: "money"}},
 		"permissionDecision allow, new input": {spec.HookPreTool, `echo '{"hookSpecificOutput":{"permissionDecision":"allow","permissionDecisionReason":"ok","updatedInput":{"q": "4"}}}'`, spec.HookAnswer{Decision: spec.HookAllow, Args: `{"q":"4"}`}},

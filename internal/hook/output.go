@@ -101,7 +101,7 @@ func (o commandOutput) toDecision(p spec.HookPoint) (spec.HookDecision, error) {
 	if !p.Gate() {
 		return spec.HookPass, nil
 	}
-	return "", fmt.Errorf("%q is no decision at %s", clipText(word, wordShown), p)
+	return "", fmt.Errorf("%q is not a decision at %s", clipText(word, wordShown), p)
 }
 
 const wordShown = 64

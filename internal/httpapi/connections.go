@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-run/troupe/client"
 )
 
-// limitedListener accepts so many connections at once, and among them so many unproven ones: those on which no request
-// with a token has arrived. It closes the oldest of these for a newer one, so that a silent or slow client keeps nobody
-// out. A flood does: of a client whose first request has not arrived before unprovenMax newer connections.
+// limitedListener limits open connections, and separately those without a token yet (unproven). It closes the oldest of
+// these for a newer one, so that a silent or slow client keeps nobody out. A flood can: it evicts a client that sends no
+// request before unprovenMax newer connections.
 type limitedListener struct {
 	net.Listener
 	slots       chan struct{} // one for each connection

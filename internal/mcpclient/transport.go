@@ -101,7 +101,7 @@ const (
 func reachWeb(s Server, trusted bool) (serverLink, error) {
 	at, err := url.Parse(s.URL)
 	if err != nil || at.Hostname() == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return serverLink{}, fmt.Errorf("%w: %q is no http or https URL", ErrAddress, s.URL)
+		return serverLink{}, fmt.Errorf("%w: %q is not an http or https URL", ErrAddress, s.URL)
 	}
 	if at.User != nil {
 		return serverLink{}, fmt.Errorf("%w: a password has no place in a URL; write a header", ErrAddress)

@@ -110,8 +110,8 @@ func NewHandler(cfg Config) http.Handler {
 		&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}) // the HTTP API has checked Host and Origin
 }
 
-// Serve serves the protocol on two streams until in ends or ctx, which has another cause than context.Canceled if the
-// node of the client is gone. The runs of agents' tools that are called then are canceled before it returns, unless no
+// Serve serves the protocol on two streams. It runs until in ends or ctx is done; a cause other than context.Canceled
+// means that the node is gone. The runs of agents' tools that are called then are canceled before it returns, unless no
 // node is left.
 func Serve(ctx context.Context, cfg Config, in io.ReadCloser, out io.WriteCloser) error {
 	connection, leave := context.WithCancel(ctx)

@@ -139,9 +139,9 @@ func TestHostileForksAreRefused(t *testing.T) {
 		"there is no run":                     {Fork: client.NewID() + "@root:1", Dir: other},
 		"there is no agent":                   {Fork: run + "@root-7-7:1", Dir: other},
 		"no complete turn 99":                 {Fork: run + "@root:99", Dir: other},
-		"is no turn, no call":                 {Fork: run + "@root:-3", Dir: other},
-		`"01" is no turn`:                     {Fork: run + "@root:01", Dir: other},
-		`"-0" is no turn`:                     {Fork: run + "@root:-0", Dir: other},
+		"is neither a turn nor a call":        {Fork: run + "@root:-3", Dir: other},
+		`"01" is neither a turn`:              {Fork: run + "@root:01", Dir: other},
+		`"-0" is neither a turn`:              {Fork: run + "@root:-0", Dir: other},
 		"is only valid with a fork of a tree": {Fork: run + "@1", Dir: other, Instead: "x"},
 		"is almost the decision deny":         {Fork: run + "@root:1", Dir: other, Instead: "DENY"},
 		"no result of a call":                 {Fork: run + "@root:9-9", Dir: other},
@@ -180,7 +180,7 @@ func TestHostileForksAreRefused(t *testing.T) {
 		t.Errorf("%+v, %v", info.Description, err)
 	}
 	fork.Fork = run + "@root:0"
-	if _, err := c.Run(testContext(t), fork); codeOf(err) != client.CodeConflict || !strings.Contains(err.Error(), "is no fork of "+fork.Fork) {
+	if _, err := c.Run(testContext(t), fork); codeOf(err) != client.CodeConflict || !strings.Contains(err.Error(), "is not a fork of "+fork.Fork) {
 		t.Error(err)
 	}
 	if _, err := c.Run(testContext(t), client.RunRequest{RunID: id, Fork: run + "@root:1", Dir: other, Model: script}); err == nil || !strings.Contains(err.Error(), "boss") {

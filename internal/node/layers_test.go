@@ -83,7 +83,7 @@ func TestTheJournalIsOffered(t *testing.T) {
 	_, _, tools := buildWithKey(t, client.RunRequest{Model: "builtin/scout"})
 	for _, toolSpec := range agent.JournalTools() {
 		if !slices.Contains(tools, toolSpec) {
-			t.Errorf("%s is no tool of the run", toolSpec.Name)
+			t.Errorf("%s is not a tool of the run", toolSpec.Name)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func TestInvalidLoopOptionsAreRefused(t *testing.T) {
 		"4 fallbacks, at most 3":        func(r *client.RunRequest) { r.Fallback = []string{"a", "b", "c", "d"} },
 		"a result of grepp is required": func(r *client.RunRequest) { r.RequireTool = []string{"grepp"} },
 		"require.evidence has no tool":  func(r *client.RunRequest) { r.RequireTool = []string{"=x"} },
-		"it is no JSON object":          func(r *client.RunRequest) { r.JSONSchema = json.RawMessage(`"{}"`) },
+		"it is not a JSON object":       func(r *client.RunRequest) { r.JSONSchema = json.RawMessage(`"{}"`) },
 		"leads back to itself":          func(r *client.RunRequest) { r.JSONSchema = json.RawMessage(`{"$ref":"#"}`) },
 		"bytes, at most 32768": func(r *client.RunRequest) {
 			r.JSONSchema = json.RawMessage(`{"title":"` + strings.Repeat("x", 40000) + `"}`)

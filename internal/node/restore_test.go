@@ -286,7 +286,7 @@ func forgeries(t *testing.T) []forgery {
 		})},
 		{"another run", "opens the run", opened(func(o *supervisor.Opened) { o.Run = "other" })},
 		{"a changed goal", "does not come to the state", opened(func(o *supervisor.Opened) { o.Goal = "do something else" })},
-		{"no dump", "is no dump", func(f *runfile.File) { f.Header.Dump = false }},
+		{"no dump", "is not a consistent dump", func(f *runfile.File) { f.Header.Dump = false }},
 		{"redacted", "is redacted", func(f *runfile.File) { f.Header.Redacted = true }},
 		{"an entry of tomorrow", "which is to come", func(f *runfile.File) { f.Entries[0].At = time.Now().Add(24 * time.Hour).UnixMilli() }},
 		{"no supervisor", "does not begin with a run", func(f *runfile.File) { f.Entries = logsOf(f.Entries, string(spec.Root)) }},

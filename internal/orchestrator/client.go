@@ -128,7 +128,7 @@ func ExamplePlan(route string) string {
 }
 
 func (c planClient) usageText() string {
-	return "This is no plan. Write the agents, a colon, and the task, such as\n\n    " + ExamplePlan(c.route) +
+	return "This is not a plan. Write the agents, a colon, and the task, such as\n\n    " + ExamplePlan(c.route) +
 		"\n\nor the task, and a line for each step: \"- AGENT: its part\"."
 }
 

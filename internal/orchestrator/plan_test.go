@@ -189,8 +189,8 @@ func TestPlanWithoutAStepStillAnswers(t *testing.T) {
 		req  model.Request
 		told string
 	}{
-		"no plan":        {model.Request{Messages: []model.Message{userMessage("Do it.")}, Tools: delegate}, "This is no plan"},
-		"no messages":    {model.Request{Tools: delegate}, "This is no plan"},
+		"no plan":        {model.Request{Messages: []model.Message{userMessage("Do it.")}, Tools: delegate}, "This is not a plan"},
+		"no messages":    {model.Request{Tools: delegate}, "This is not a plan"},
 		"no task":        {model.Request{Messages: []model.Message{userMessage("- a\n- b")}, Tools: delegate}, "the plan has no task"},
 		"too many steps": {model.Request{Messages: []model.Message{userMessage(many)}, Tools: delegate}, "more than 32 steps"},
 		"no tool":        {model.Request{Messages: []model.Message{userMessage("a: x")}}, "not offered the tool delegate"},

@@ -100,7 +100,7 @@ func Compile(list []spec.Permissions, workspace string, writable []string) *Set 
 	return s
 }
 
-// narrowedMode is the mode of permissions where narrowings stand beside them. Mode plan of a narrowing decides by itself, so
+// narrowedMode applies the modes of narrowings to a mode. Mode plan of a narrowing decides by itself, so
 // that mode dontAsk stays where it is.
 func narrowedMode(mode spec.PermissionMode, list []spec.Permissions) spec.PermissionMode {
 	for _, n := range list {

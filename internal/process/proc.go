@@ -56,7 +56,8 @@ type Spec struct {
 	// Attr are the attributes of its start. The program always gets its own process group; with
 	// its own session it leads one anyway.
 	Attr *syscall.SysProcAttr
-	// Grace is how long the program may take to end after SIGTERM. Default TermGrace.
+	// Grace is how long the program may take to end after SIGTERM. Default TermGrace. A program with a keeper has
+	// TermGrace in any case.
 	Grace time.Duration
 }
 

@@ -137,7 +137,7 @@ func newPointFinder(point string) (pointFinder, error) {
 		return pointFinder{point, turn}, nil
 	}
 	if !strings.ContainsAny(point, "-.") || strings.HasPrefix(point, "-") {
-		return pointFinder{}, fmt.Errorf("%w: %.80q is no turn, no call (TURN-INDEX) and no question", errForkPoint, point)
+		return pointFinder{}, fmt.Errorf("%w: %.80q is neither a turn nor a call (TURN-INDEX) nor a question", errForkPoint, point)
 	}
 	return pointFinder{point, -1}, nil
 }

@@ -87,7 +87,7 @@ func (r *reader) readLine(data []byte) error {
 	case bytes.HasPrefix(data, []byte(`{"end":`)):
 		return r.readEnd(data)
 	}
-	return wrong("it is no entry, no blob and no end")
+	return wrong("it is neither an entry nor a blob nor the end")
 }
 
 func decode(data []byte, into any) error {

@@ -85,7 +85,7 @@ func TestHostileFiles(t *testing.T) {
 		{"half a line", good[:len(good)/2], "line"},
 		{"a line after the end", good + lines[1], "there is a line after the end"},
 		{"a changed byte", strings.Replace(good, `"place":4`, `"place":5`, 1), "the file was changed"},
-		{"a line of another sort", sealed(lines[0] + "{\"x\":1}\n" + lines[len(lines)-2]), "line 2: not a run file: it is no entry, no blob and no end"},
+		{"a line of another sort", sealed(lines[0] + "{\"x\":1}\n" + lines[len(lines)-2]), "line 2: not a run file: it is neither an entry nor a blob nor the end"},
 		{"a line without an end", lines[0] + strings.Repeat("x", runfile.LineBytesMax+1), "line 2: not a run file: the line has more than"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-run/troupe/internal/trust"
 )
 
-// UserRules reads the permission rules of the user who runs the node, for each new run anew: those of the user's
-// settings, and those for single directories beside them.
+// UserRules re-reads the user's permission rules for each run: those of the settings of the user who runs the node, and
+// those for single directories beside them.
 type UserRules struct {
 	file string
 	had  atomic.Bool // the file was there before

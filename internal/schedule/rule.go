@@ -259,7 +259,7 @@ func ParseTime(text string, now time.Time, zone *time.Location) (time.Time, erro
 		return t, checkWallTime(t, text, "15:04")
 	}
 	return time.Time{}, problem("use +10m, 15:04, '2026-11-30 09:00' or 2026-11-30T09:00:00+01:00",
-		"at %.80q is no time", text)
+		"at %.80q is not a time", text)
 }
 
 // checkWallTime refuses a time of the day that a change to summer time leaves out.

@@ -16,8 +16,8 @@ func PlainLine(s Style, e client.Event, name string) string {
 	return strings.TrimRight(s.Dim(timeOfDay(e.TS))+" "+s.Cyan(who)+"  "+s.colorKind(e.Kind, CleanLine(e.Kind))+"  "+Truncate(followDetail(e), detailColumns), " ")
 }
 
-// questionLinesShown is how many lines of a long question the line of its event shows: whoever follows the run reads all of
-// it when the run waits.
+// questionLinesShown is how many lines of a long question the line of its event shows. The rest is
+// shown when the run waits.
 const questionLinesShown = 2
 
 // followDetail is EventDetail with the beginning of a long question.

@@ -126,8 +126,7 @@ func (f *form) body(m *Model, height int) []string {
 	return lines
 }
 
-// lines draws the whole form, of which those of the selected field end before line to: of a long value its end, where the
-// person types.
+// lines draws the form; to is the line after the selected field. Of a long value it draws the end, where the person types.
 func (f *form) lines(m *Model) (lines []string, to int) {
 	s := m.style
 	lines = []string{s.Bold(cleanLine(f.title))}
@@ -153,7 +152,7 @@ func (f *form) lines(m *Model) (lines []string, to int) {
 	return lines, to
 }
 
-// problemLines returns the problem in lines, the last of which is the status line; of a long one the beginning.
+// problemLines wraps the problem; the last line is the status line. Of a long problem it returns the beginning.
 func (f *form) problemLines(m *Model) []string {
 	if f.problem == "" {
 		return nil

@@ -129,7 +129,7 @@ func (v *verifier) checkAddedRules(super *log) {
 		}
 		if !v.account(from.at).isAlways(from, m.n) {
 			super.addFinding(Approved, m.entry,
-				"%s adds the rule %.200q, and its entry %d is no approval for the rest of the run", m.from, text, m.n)
+				"%s adds the rule %.200q, and its entry %d is not an approval for the rest of the run", m.from, text, m.n)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (b *ledger) holdCharges(entry uint64) (changed bool) {
 	return changed
 }
 
-// checkTaskCharge checks the charge that an agent is told.
+// checkTaskCharge checks the charge in a task.
 func (b *ledger) checkTaskCharge(l *log, d definitionBody) {
 	told := l.task.Task.Charge
 	if told == d.Charge || told == 0 && (!d.Foreign || !l.isOffered(delegateTool)) {

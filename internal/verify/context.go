@@ -123,7 +123,7 @@ func checkAddedTool(v *verifier, l *log, c contextChange, t toolBody) {
 	case parent == nil:
 	case i < 0:
 		l.addFinding(Rights, c.entry,
-			"%s is added to the agent, and its parent %s has no right to it: it is no tool of the run", t.Name,
+			"%s is added to the agent, and its parent %s has no right to it: it is not a tool of the run", t.Name,
 			parent.at.Agent())
 	case slices.Contains(parent.task.Task.Forbidden, t.Name) || v.removedBefore(parent, t.Name, c.cause) > 0:
 		l.addFinding(Rights, c.entry, "%s is added to the agent, and its parent %s has no right to it", t.Name,

@@ -42,7 +42,7 @@ func checkRunRights(agent *submittedBody, run openedBody, addFinding func(string
 		i := slices.IndexFunc(run.Tools, func(o toolBody) bool { return o.Name == tool.Name })
 		switch {
 		case i < 0:
-			addFinding("the agent is offered %s, which is no tool of the run", tool.Name)
+			addFinding("the agent is offered %s, which is not a tool of the run", tool.Name)
 		case run.Tools[i].Class != tool.Class:
 			addFinding("the agent is offered %s as %s, and the run has it as %s", tool.Name, tool.Class, run.Tools[i].Class)
 		}

@@ -100,7 +100,7 @@ func CheckPrivate(dir string) error {
 
 func checkClosedDir(dir string, info fs.FileInfo) error {
 	if !info.IsDir() {
-		return fmt.Errorf("%w: %s is no directory", ErrStateDir, dir)
+		return fmt.Errorf("%w: %s is not a directory", ErrStateDir, dir)
 	}
 	if err := ownedBySelf(info); err != nil {
 		return fmt.Errorf("%w: %s %w: choose another --store-dir", ErrStateDir, dir, err)

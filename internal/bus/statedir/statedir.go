@@ -105,7 +105,7 @@ func ReadNodeFile(dir string) (NodeFile, error) {
 }
 
 // ErrIrregular says that a path is a link, a directory or a pipe instead of a file.
-var ErrIrregular = errors.New("is no regular file")
+var ErrIrregular = errors.New("is not a regular file")
 
 // checkNodeFile checks that this user has written a node.json and that no other user can read it, as
 // announce creates it.

@@ -123,7 +123,7 @@ func (cs *Commands) printReport(r eval.Report) error {
 		}
 		how := "it fails as the run failed of which it was made"
 		if !*v.AsRecorded {
-			how = "it fails otherwise than the run of which it was made: " + strings.Join(v.Unlike, "; ")
+			how = "it fails differently from its recorded run: " + strings.Join(v.Unlike, "; ")
 		}
 		if err := cs.Console.Print(fmt.Sprintf("%s: %s: %s", v.File, v.Case, term.CleanLine(how))); err != nil {
 			return err

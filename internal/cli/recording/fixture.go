@@ -47,7 +47,7 @@ this machine knows are masked in it, and texts that look like one.`,
 				o.Expect = spec.Reason(expect)
 			}
 			if o.Expect != "" && !slices.Contains(spec.Reasons(), o.Expect) {
-				return exit.UsageError(suggestReason(expect), "--expect %q is no stop reason", expect)
+				return exit.UsageError(suggestReason(expect), "--expect %q is not a stop reason", expect)
 			}
 			f, err := cs.Load(args[0])
 			if err == nil {

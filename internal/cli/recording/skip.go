@@ -22,7 +22,7 @@ func (c *changes) skip(patterns []string) (skipped []string, err error) {
 			pattern = strings.TrimPrefix(pattern, "./")
 			matches, err := doublestar.Match(pattern, n.Path)
 			if err != nil {
-				return nil, exit.UsageError("* matches part of a name, ** any directories", "--skip %q is no pattern", pattern)
+				return nil, exit.UsageError("* matches part of a name, ** any directories", "--skip %q is not a pattern", pattern)
 			}
 			if matches || pattern == n.Path {
 				isSkipped, used[i] = true, true

@@ -108,7 +108,7 @@ func ParseDecision(q client.Question, text string) (client.AnswerRequest, error)
 }
 
 func errNoDecision(text string) error {
-	return exit.UsageError("? lists the answers", "%.40q is no decision, and nothing was answered", strings.TrimSpace(text))
+	return exit.UsageError("? lists the answers", "%.40q is not a decision, and nothing was answered", strings.TrimSpace(text))
 }
 
 // consents and refusals are words by which people mean a decision.

@@ -164,7 +164,7 @@ func checkSchemaTypes(text []byte) error {
 		for _, key := range slices.Sorted(maps.Keys(m)) {
 			switch value, isText := m[key].(string); {
 			case isSchema && key == "type" && isText && !slices.Contains(schemaTypes, value):
-				return fmt.Errorf("%q is no type of JSON Schema%s", value, didYouMean(config.NearestName(value, schemaTypes)))
+				return fmt.Errorf("%q is not a type of JSON Schema%s", value, didYouMean(config.NearestName(value, schemaTypes)))
 			case slices.Contains([]string{"enum", "const", "default", "examples"}, key):
 				continue // values, not schemas
 			}

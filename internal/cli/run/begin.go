@@ -19,8 +19,8 @@ import (
 )
 
 // Begin begins a run for a screen that owns the terminal: it does what the command start does with these flags and this
-// prompt ("": none), reads no input, and returns what the command says instead of printing it. Settings are applied to each
-// run anew: of one that was begun before nothing remains, and several may begin at once.
+// prompt ("": none), reads no input, and returns what the command says instead of printing it. No setting carries over from
+// an earlier run, and several may begin at once.
 func (cs *Commands) Begin(settings ApplySettings) func(ctx context.Context, flags []string, prompt string) (client.RunAccepted, string, error) {
 	return func(ctx context.Context, words []string, prompt string) (accepted client.RunAccepted, notes string, err error) {
 		if strings.TrimSpace(prompt) == "-" {

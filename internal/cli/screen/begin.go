@@ -170,7 +170,7 @@ func compareRuns(ctx context.Context, s *session.Session, e top.FetchComparison)
 }
 
 // errNoFork says that a run has no origin.
-var errNoFork = errors.New("it is no fork")
+var errNoFork = errors.New("it is not a fork")
 
 // findOrigin returns the run that another one is a fork of.
 func findOrigin(ctx context.Context, s *session.Session, run string) (string, error) {

@@ -80,7 +80,7 @@ func (n *program) applySettings(c *cobra.Command) error {
 		return fmt.Errorf("%w: -o is text or json, not %q", errConfiguration, n.output)
 	}
 	if n.cfg.Port < embedded.FreePort || n.cfg.Port > 1<<16-1 {
-		return fmt.Errorf("%w: --nats-port %d is no port", errConfiguration, n.cfg.Port)
+		return fmt.Errorf("%w: --nats-port %d is not a port", errConfiguration, n.cfg.Port)
 	}
 	for flag, dirs := range map[string][]string{"--root": n.cfg.Roots, "--trust": n.cfg.Trust} {
 		if err := makeAbsolute(flag, dirs); err != nil {

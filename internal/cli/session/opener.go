@@ -48,8 +48,8 @@ func (o *Opener) Secrets() *redact.Masker {
 	return node.NewMasker(node.Config{Env: o.Console.Getenv, Environ: os.Environ(), Bus: o.Conn.Options})
 }
 
-// CheckState refuses a state directory that was named and holds nothing: a command about what is there already would make
-// a new one at a mistyped path. The directory of the user is made by the first command.
+// CheckState rejects a named state directory without state, so that a mistyped path creates nothing. The first command
+// creates the directory of the user.
 func (o *Opener) CheckState() error {
 	if o.Conn.NamesServer() || o.StateDir == "" || statedir.HoldsState(o.StateDir) {
 		return nil

@@ -67,7 +67,7 @@ func readVariables(d *decoder, key string, n *yaml.Node) (env, reserved []string
 		size += len(name.Value) + len(value.Value)
 		switch {
 		case !variableName.MatchString(name.Value):
-			d.addProblem(name.Line+1, "%s: %.40q is no name of a variable", key, printable(name.Value))
+			d.addProblem(name.Line+1, "%s: %.40q is not the name of a variable", key, printable(name.Value))
 		case value.Kind != yaml.ScalarNode || value.Tag == "!!null" || strings.Contains(value.Value, "\x00"): // the value may be a secret
 			d.addProblem(value.Line+1, "%s: the value of %.40s must be a text without NUL", key, name.Value)
 		case reservedVariable.MatchString(name.Value):

@@ -103,7 +103,7 @@ func (d *decoder) readFields(n *yaml.Node, within string, known map[string]field
 		key, value := n.Content[i], n.Content[i+1]
 		name := strings.ToValidUTF8(key.Value, "\uFFFD")
 		if key.Kind != yaml.ScalarNode || seen[name] {
-			d.addProblem(key.Line+1, "key %.60q is used twice or is no text; keep one", name)
+			d.addProblem(key.Line+1, "key %.60q is used twice or is not text; keep one", name)
 			continue
 		}
 		seen[name] = true

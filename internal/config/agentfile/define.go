@@ -22,7 +22,7 @@ func CompleteDefinition(d Definition) (Definition, error) {
 	}
 	if d.OutputSchema != "" {
 		if !strings.HasPrefix(d.OutputSchema, "{") {
-			return fail("the schema of the answer is no JSON object")
+			return fail("the schema of the answer is not a JSON object")
 		}
 		d.LoopOptions.Require.Schema = d.OutputSchema
 	}

@@ -98,7 +98,7 @@ func readHooks(d *decoder, key string, n *yaml.Node) {
 		case !known && !d.hasRoomForNotes():
 		case !known:
 			d.addNote(n.Content[i].Line+1,
-				"%s.%.60s is no event and is ignored%s", key, event, didYouMean(event, slices.Sorted(mapKeys(hookPoints))))
+				"%s.%.60s is not an event and is ignored%s", key, event, didYouMean(event, slices.Sorted(mapKeys(hookPoints))))
 		case groups.Kind != yaml.SequenceNode:
 			d.rejectValue(groups, key+"."+event,
 				"a list of groups, such as [{matcher: shell, hooks: [{type: command, command: ./check.sh}]}]")

@@ -69,7 +69,7 @@ func TestHooksOfAnAgentFile(t *testing.T) {
 		text += n.String() + "\n"
 	}
 	for _, part := range []string{`mender.md:11: hooks.PreToolUse.hooks: a hook of type "prompt" has no effect here`,
-		"mender.md:15: hooks.SessionStart is kept and has no effect here", "mender.md:17: hooks.PreTooluse is no event and is ignored; did you mean PreToolUse?"} {
+		"mender.md:15: hooks.SessionStart is kept and has no effect here", "mender.md:17: hooks.PreTooluse is not an event and is ignored; did you mean PreToolUse?"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the notes lack %q:\n%s", part, text)
 		}

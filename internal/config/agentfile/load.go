@@ -177,7 +177,7 @@ func (l *definitionLoader) loadFile(path string) {
 	def, notes, err := Parse(path, data)
 	def.Digest = ContentDigest(data)
 	if errors.Is(err, errNoFrontMatter) {
-		l.notes = append(l.notes, Note{Path: path, Text: "skipped: no front matter, so it is no agent definition"})
+		l.notes = append(l.notes, Note{Path: path, Text: "skipped: no front matter, so it is not an agent definition"})
 		return
 	}
 	l.notes = append(l.notes, notes...)

@@ -100,7 +100,7 @@ func (d *decoder) noteUnenforcedParts() {
 	}
 	for _, r := range d.def.DisallowedTools {
 		if strings.ContainsAny(r.Name, "()\"'[]{} ") { // it would deny nothing
-			d.addProblem(d.lines["disallowedTools"], "disallowedTools: %.80q is no tool and no TOOL(PATTERN)", r.String())
+			d.addProblem(d.lines["disallowedTools"], "disallowedTools: %.80q is neither a tool nor TOOL(PATTERN)", r.String())
 		}
 		if r.Args != "" && r.Args != "*" && !r.deniesPart() {
 			d.rejectPattern(r)

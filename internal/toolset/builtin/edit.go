@@ -95,7 +95,7 @@ func checkEditArgs(old, new string) error {
 	return nil
 }
 
-// CheckEdit returns why edit_file refuses to replace old by new in a text, whoever allows it.
+// CheckEdit returns why edit_file refuses to replace old by new in a text, regardless of approvals.
 func CheckEdit(text []byte, old, new string) error {
 	if err := checkEditArgs(old, new); err != nil {
 		return err

@@ -63,7 +63,7 @@ type Config struct {
 var (
 	ErrHost    = errors.New("is not allowed; the operator allows hosts with `tools: {http_get: {allow: [HOST]}}` in the user's troupe.yaml")
 	ErrPrivate = errors.New("is an address of this machine or a private network, which is not read; the operator may except it with `tools: {http_get: {private: [ADDRESS]}}` in the user's troupe.yaml")
-	ErrURL     = errors.New("is no address that can be read; give https://HOST/PATH without a user name")
+	ErrURL     = errors.New("is not an address that can be read; give https://HOST/PATH without a user name")
 	errHops    = fmt.Errorf("it led on %d times", RedirectsMax)
 	errDown    = errors.New("it led from https to http")
 	errAway    = errors.New("on another host, which this call does not read; ask for that address if it is needed")
@@ -273,7 +273,7 @@ func isTextual(res *http.Response) bool {
 func readableText(res *http.Response, body []byte) (string, error) {
 	kind := mediaType(res)
 	if !isTextual(res) || bytes.IndexByte(body, 0) >= 0 {
-		return "", fmt.Errorf("%s is %d bytes of %s, which is no text", res.Request.URL.Redacted(), len(body), kind)
+		return "", fmt.Errorf("%s is %d bytes of %s, which is not text", res.Request.URL.Redacted(), len(body), kind)
 	}
 	body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
 	if kind != "text/html" && kind != "application/xhtml+xml" {

@@ -63,7 +63,7 @@ func TestPageBecomesReadableText(t *testing.T) {
 	if r := fetchAddress(t, rules, address+"/data"); r.Error || !strings.HasSuffix(r.Text, "\n{\"a\":1}") {
 		t.Errorf("%+v", r)
 	}
-	if r := fetchAddress(t, rules, address+"/picture"); !r.Error || !strings.HasSuffix(r.Text, "is 3 bytes of image/png, which is no text") {
+	if r := fetchAddress(t, rules, address+"/picture"); !r.Error || !strings.HasSuffix(r.Text, "is 3 bytes of image/png, which is not text") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -83,7 +83,7 @@ func TestOnlyHostsThatTheOperatorAllowsAreRead(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"ftp://example.com/", "file:///etc/passwd", "https://user:pw@example.com/", "//example.com", "example.com", "https:opaque", "http://%zz"} {
-		if r := fetchAddress(t, web.Config{Allow: []string{"*"}}, bad); !r.Error || !strings.Contains(r.Text, "is no address that can be read") || strings.Contains(r.Text, "pw@") {
+		if r := fetchAddress(t, web.Config{Allow: []string{"*"}}, bad); !r.Error || !strings.Contains(r.Text, "is not an address that can be read") || strings.Contains(r.Text, "pw@") {
 			t.Errorf("%s: %+v", bad, r)
 		}
 	}
@@ -161,7 +161,7 @@ func TestARedirectIsFollowedOnlyWhereAModelMightHaveAsked(t *testing.T) {
 			_, _ = fmt.Fprint(w, "the end")
 		}
 	})
-	for path, want := range map[string]string{"/in": "is not allowed", "/meta": "is not allowed", "/file": "is no address that can be read", "/loop": "it led on 5 times"} {
+	for path, want := range map[string]string{"/in": "is not allowed", "/meta": "is not allowed", "/file": "is not an address that can be read", "/loop": "it led on 5 times"} {
 		if r := fetchAddress(t, rules, address+path); !r.Error || !strings.Contains(r.Text, want) {
 			t.Errorf("%s: %+v", path, r)
 		}

@@ -168,7 +168,7 @@ func isJSON(arguments string) bool { return strings.HasPrefix(strings.TrimSpace(
 func parseArguments(tool, text string) (string, error) {
 	if isJSON(text) {
 		if !json.Valid([]byte(text)) {
-			return "", exit.UsageError(`write them as '{"path": "docs/a.md"}'`, "the arguments are no JSON object: %.80s", text)
+			return "", exit.UsageError(`write them as '{"path": "docs/a.md"}'`, "the arguments are not a JSON object: %.80s", text)
 		}
 		return permission.Canonical(text), nil
 	}
