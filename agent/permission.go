@@ -170,7 +170,7 @@ func (c Call) describeQuestion(t *spec.Task) string {
 	if clip.IsMiddle(shows) {
 		shows += "\n" + c.wholeText(t)
 	}
-	return fmt.Sprintf("May this run?\n%s\n(%s)", shows, permission.Visible(because))
+	return fmt.Sprintf("%s\n%s\n(%s)", spec.CallQuestion, shows, permission.Visible(because))
 }
 
 // wholeText says how a person reads all of a call that a question shows in part.

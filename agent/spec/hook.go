@@ -129,6 +129,9 @@ type HookAnswer struct {
 // HookTextMax bounds the text of one hook's answer.
 const HookTextMax = 8 << 10
 
+// CallQuestion is the first line of a question about a call. What the call would do follows.
+const CallQuestion = "May this run?"
+
 // HookShowsMax bounds what a person reads of a call: its beginning and its end.
 const HookShowsMax = 3 << 10
 

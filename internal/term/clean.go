@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/troupe-run/troupe/agent/spec"
 )
 
 // CleanText makes untrusted text harmless for a terminal: it replaces control characters,
@@ -23,6 +25,16 @@ func CleanLine(text string) string {
 // QuestionLine is CleanLine for a text that a person decides about: it shows where a line ends, so that the second line
 // of a command does not look like an argument of the first.
 func QuestionLine(text string) string { return CleanLine(lineEnds.Replace(strings.TrimSpace(text))) }
+
+// QuestionGist is QuestionLine for a place with little room: of a question about a call it has what the call would do.
+func QuestionGist(text string) string {
+	shows, isCall := strings.CutPrefix(strings.TrimSpace(text), spec.CallQuestion+"\n")
+	if _, diff, isChange := strings.Cut(shows, "\n+++ "); isCall && isChange && strings.HasPrefix(shows, "--- ") {
+		file, _, _ := strings.Cut(diff, "\n")
+		return "write " + CleanLine(file)
+	}
+	return QuestionLine(shows)
+}
 
 var lineEnds = strings.NewReplacer("\r\n", " ⏎ ", "\n", " ⏎ ", "\r", " ⏎ ")
 

@@ -366,7 +366,7 @@ func (m *member) applyEvent(e client.Event) {
 		}
 	case event.KindQueryAsked, event.KindAgentParked:
 		if d, ok := decodeData[event.AgentParked](e); ok {
-			m.activity, m.asks = "asks: "+QuestionLine(clipText(d.Question)), true
+			m.activity, m.asks = "asks: "+QuestionGist(clipText(d.Question)), true
 		}
 	case event.KindQueryAnswered:
 		m.activity, m.asks = "answered", false

@@ -221,6 +221,9 @@ func entryBindings() []binding {
 // pageKeys show the pages; the first line names them.
 var pageKeys = map[view]string{viewRuns: "R", viewInbox: "I", viewNodes: "N"}
 
+// letters show the views of a run, in the order of their numbers: most are initials, S is what was said, D the durations.
+const letters = "TSWQBDMEL"
+
 // placeBindings go to other views.
 func placeBindings(v view) []binding {
 	var list []binding
@@ -234,7 +237,7 @@ func placeBindings(v view) []binding {
 	}
 	if isRunView(v) {
 		for i, other := range runViews {
-			list = append(list, binding{keys: []string{strconv.Itoa(i + 1)}, place: "1 … 9", help: "the views that the third line names", do: func(m *Model, _ Key) []Effect {
+			list = append(list, binding{keys: []string{strconv.Itoa(i + 1), letters[i : i+1]}, place: "1 … 9", help: "the views that the third line names; so do " + letters, do: func(m *Model, _ Key) []Effect {
 				agent := cmp.Or(targetAgent(m), m.run.agent, m.lists[viewTree].selected())
 				m.open(other)
 				switch other {

@@ -230,7 +230,7 @@ func TestNavigation(t *testing.T) {
 		key  string
 		want view
 	}{{"G", viewTree}, {"enter", viewAgent}, {"enter", viewTranscript}, {"esc", viewAgent}, {"esc", viewTree}, {"6", viewTimeline}, {"I", viewInbox}, {"N", viewNodes}, {"R", viewRuns},
-		{"esc", viewNodes}, {"esc", viewInbox}, {"esc", viewTimeline}, {"esc", viewTree}, {"esc", viewRuns}, {"esc", viewRuns}, {"enter", viewTree}, {"5", viewBudget}, {"2", viewTranscript}} {
+		{"esc", viewNodes}, {"esc", viewInbox}, {"esc", viewTimeline}, {"esc", viewTree}, {"esc", viewRuns}, {"esc", viewRuns}, {"enter", viewTree}, {"L", viewLog}, {"E", viewEvents}, {"M", viewMessages}, {"D", viewTimeline}, {"B", viewBudget}, {"Q", viewQuestions}, {"W", viewStop}, {"S", viewTranscript}, {"T", viewTree}, {"5", viewBudget}, {"2", viewTranscript}} {
 		if s.press(step.key); s.m.view != step.want {
 			t.Fatalf("%s: the view is %s, want %s", step.key, s.m.view, step.want)
 		}
@@ -313,5 +313,14 @@ func TestTranscriptIsReadAgain(t *testing.T) {
 	s.fetched(FetchTranscript{runID, "root-1-1"}, json.RawMessage(`{"messages":"none"}`))
 	if text := s.draw(); !strings.Contains(text, "does not decode") {
 		t.Errorf("a broken transcript:\n%s", text)
+	}
+}
+
+// A row has room for a title before it has room for the model and for all of an id.
+func TestTitlesHaveRoom(t *testing.T) {
+	for width, most := range map[int]int{80: 50, 99: 50, 100: 70, 120: 70, 149: 70, 150: 95, 169: 95, 170: 111, 200: 111} {
+		if at := strings.Index(runHead(width), "TITLE"); at > most {
+			t.Errorf("at %d columns a title begins at %d, not before %d", width, at, most)
+		}
 	}
 }

@@ -27,7 +27,7 @@ func agentText(m *Model) []string {
 	}
 	for _, q := range m.questions {
 		if q.RunID == r.id && q.Agent == r.agent {
-			pairs = append(pairs, [2]string{"asks", term.QuestionLine(clipBytes(q.Question, eventColumnsMax)) + " (4 shows it)"})
+			pairs = append(pairs, [2]string{"asks", term.QuestionGist(clipBytes(q.Question, eventColumnsMax)) + " (4 shows it)"})
 		}
 	}
 	lines := append([]string{t.Row(s, r.agent, m.width, m.now)}, term.FormatPairs(s, pairs, m.width)...)

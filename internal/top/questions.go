@@ -58,7 +58,7 @@ func questionRow(m *Model, q client.Question, width int) string {
 		asked = term.FormatAge(m.now.Sub(time.UnixMilli(q.AskedMS)))
 	}
 	return m.style.Dim(term.Pad(shortRun(q.RunID, width), runColumns(width))) + " " + m.style.Bold(term.Pad(cleanLine(q.Agent), agentColumns)) + " " +
-		term.Pad(asked, ageColumns) + " " + m.style.Yellow(strings.TrimSpace(term.FormatApprovals(q.Approvals, cleanLine(q.ApprovedBy))+"  "+term.QuestionLine(clipBytes(q.Question, eventColumnsMax))))
+		term.Pad(asked, ageColumns) + " " + m.style.Yellow(strings.TrimSpace(term.FormatApprovals(q.Approvals, cleanLine(q.ApprovedBy))+"  "+term.QuestionGist(clipBytes(q.Question, eventColumnsMax))))
 }
 
 // questionText returns the selected question with all that a person decides about.

@@ -16,12 +16,18 @@ const (
 	stateColumns = 14
 	spendColumns = 13
 	costColumns  = 18
-	wideColumns  = 110 // from which on a row has room for more
+	modelColumns = 24
+	// From how many columns on a row has the cost, the model and the whole id of a run: its title needs room first.
+	costFrom  = 100
+	modelFrom = 150
+	idFrom    = 170
+	// longNamesFrom is from how many columns on the views of a run have their whole names.
+	longNamesFrom = 110
 )
 
 // runColumns returns how many columns the id of a run has.
 func runColumns(width int) int {
-	if width >= wideColumns {
+	if width >= idFrom {
 		return 26
 	}
 	return 10
@@ -95,21 +101,25 @@ func spendTexts(s *event.Spend) (used, money string) {
 
 func runHead(width int) string {
 	head := "  " + term.Pad("RUN", runColumns(width)) + " " + term.Pad("STATE", stateColumns) + " " + term.Pad("AGE", ageColumns) + " " + term.Pad("TOKENS", spendColumns) + " "
-	if width >= wideColumns {
-		head += term.Pad("COST", costColumns) + " " + term.Pad("MODEL", modelColumns) + " "
+	if width >= costFrom {
+		head += term.Pad("COST", costColumns) + " "
+	}
+	if width >= modelFrom {
+		head += term.Pad("MODEL", modelColumns) + " "
 	}
 	return head + "TITLE"
 }
-
-const modelColumns = 24
 
 func runRow(m *Model, r client.RunInfo) string {
 	state := stateOf(r)
 	used, cost := spendTexts(spendOf(r))
 	row := term.Pad(shortRun(r.RunID, m.width), runColumns(m.width)) + " " + colorState(m.style, state, term.Pad(cleanLine(state), stateColumns)) + " " +
 		term.Pad(m.age(r.Started), ageColumns) + " " + term.Pad(used, spendColumns) + " "
-	if m.width >= wideColumns {
-		row += term.Pad(cost, costColumns) + " " + term.Pad(term.ModelName(r.Model), modelColumns) + " "
+	if m.width >= costFrom {
+		row += term.Pad(cost, costColumns) + " "
+	}
+	if m.width >= modelFrom {
+		row += term.Pad(term.ModelName(r.Model), modelColumns) + " "
 	}
 	return row + m.style.Bold(cleanLine(r.Title))
 }

@@ -152,7 +152,7 @@ func (m *Model) tabLine() string {
 	var parts []string
 	for i, v := range runViews {
 		name := string(v)
-		if short := shortNames[v]; short != "" && m.width < wideColumns {
+		if short := shortNames[v]; short != "" && m.width < longNamesFrom {
 			name = short
 		}
 		parts = append(parts, m.chosen(v == m.view || v == partViews[m.view], fmt.Sprintf("%d %s", i+1, name)))

@@ -41,7 +41,7 @@ func stopLine(r event.Result, command func(string) string) string {
 	word, detail := "stopped: "+string(r.Reason), stopCause(r)
 	switch {
 	case isWaiting:
-		detail = term.CleanLine(r.Detail)
+		detail = term.QuestionGist(r.Detail)
 		word = "parked, and nothing is lost: " + string(r.Reason)
 	case r.Reason == spec.ByCancel:
 		word, detail = "canceled", strings.TrimPrefix(detail, "canceled ")
