@@ -2,9 +2,11 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +28,7 @@ default:
   - calls: [{name: write_file, args: {path: note.md, content: "new\n"}}]
   - text: the note is written
 `})
-	cmd := h.command("mcp", "serve", "--dir", "work")
+	cmd := h.command(documentedServer(t, filepath.Join(h.home, "work"))...)
 	cmd.Env = append(cmd.Env, "TROUPE_MODEL=script/"+filepath.Join(h.home, "work.yaml"))
 	cmd.Stderr = os.Stderr
 	c, err := mcp.NewClient(&mcp.Implementation{Name: "tester", Version: "1"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
@@ -64,6 +66,35 @@ default:
 	if err := c.Close(); err != nil {
 		t.Errorf("the server ended with %v", err)
 	}
+}
+
+// documentedServer returns the arguments with which a client of docs/mcp.md starts the server, for a directory.
+func documentedServer(t *testing.T, dir string) []string {
+	t.Helper()
+	doc, err := os.ReadFile("../../docs/mcp.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for block := range strings.SplitSeq(string(doc), "```") {
+		var file struct {
+			Servers map[string]struct {
+				Command string
+				Args    []string
+			} `json:"mcpServers"`
+		}
+		if text, ok := strings.CutPrefix(block, "json\n"); !ok || json.Unmarshal([]byte(text), &file) != nil || file.Servers["troupe"].Command != "troupe" {
+			continue
+		}
+		args := file.Servers["troupe"].Args
+		at := slices.Index(args, "--dir") + 1
+		if at == 0 || at == len(args) {
+			t.Fatalf("no --dir in %q", args)
+		}
+		args[at] = dir
+		return args
+	}
+	t.Fatal("docs/mcp.md has no configuration of a client")
+	return nil
 }
 
 // The run of an agent's tool is canceled when the client leaves during the call.
