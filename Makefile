@@ -97,7 +97,7 @@ attacks:  ; go test -count=1 -run '^TestAttack' ./... && go test -tags attacks -
 metrics:  build ; sh deploy/prometheus/check.sh
 # All kinds of damage to a run in all modes; `go test ./...` tries each kind in one mode, another each day.
 damage:   ; go test ./internal/node -run '^TestAttackDamagedRunsCanBeEnded$$' -count=1 -host.damage all
-# The OpenTelemetry Collector receives the spans of a run on two nodes: two minutes, most of them to compile it.
+# The OpenTelemetry Collector receives the spans and the metrics of a run on two nodes: two minutes, most of them to compile it.
 collector: ; cd test/collector && go vet ./... && go test -count=1 -v .
 eval:     ; go run ./cmd/cli eval test/evals
 picture:  build ; sh docs/picture.sh

@@ -271,7 +271,7 @@ func (s *sink) await(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-s.came:
 		case <-end:
-			t.Fatalf("the Collector did not receive %s: %d spans, %d metrics", what, s.countSpans(), len(s.metrics))
+			t.Fatalf("the Collector did not receive %s: %d spans, metrics %v", what, s.countSpans(), s.metricNames())
 		}
 	}
 }
@@ -301,7 +301,13 @@ func (s *sink) checkMetrics(t *testing.T) {
 			t.Errorf("%s is %v, not %v", name, got, want)
 		}
 	}
-	t.Logf("%d metrics: %s", len(s.metrics), strings.Join(slices.Sorted(maps.Keys(s.metrics)), " "))
+	t.Logf("metrics: %v", s.metricNames())
+}
+
+func (s *sink) metricNames() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.metrics))
 }
 
 func (s *sink) checkTrace(t *testing.T) {
