@@ -66,8 +66,10 @@ type indexFlight struct {
 
 // read returns the page of events after a cursor of a run.
 func (p *eventPages) read(ctx context.Context, cfg *Config, run string, from client.Cursor) (page client.EventsPage, err error) {
+	var floor client.Cursor // the first index of a run has all its events, so that requests share it
+	var readThrough *keptIndex
 	for range indexAttemptsMax {
-		k := p.open(cfg, run, from)
+		k := p.open(cfg, run, from, floor, readThrough)
 		err = p.update(ctx, k)
 		if errors.Is(err, errStale) {
 			continue
@@ -87,7 +89,7 @@ func (p *eventPages) read(ctx context.Context, cfg *Config, run string, from cli
 			return page, err
 		}
 		if !still || more && len(page.Events) == 0 { // it has dropped them meanwhile, or all of it was read
-			p.drop(k)
+			floor, readThrough = from, k
 			continue
 		}
 		if page.More = page.More || more; !page.More {
@@ -102,14 +104,15 @@ func (p *eventPages) read(ctx context.Context, cfg *Config, run string, from cli
 func (p *eventPages) isKept(run string, from client.Cursor) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.find(run, from) >= 0
+	return p.find(run, from, nil) >= 0
 }
 
-// find returns the number of an index with the events after a cursor; -1: there is none. The caller holds the lock.
-func (p *eventPages) find(run string, from client.Cursor) int {
+// find returns the number of an index with the events after a cursor, other than one; -1: there is none. The caller holds
+// the lock.
+func (p *eventPages) find(run string, from client.Cursor, except *keptIndex) int {
 	p.dropExpired(time.Now())
 	return slices.IndexFunc(p.list, func(k *keptIndex) bool {
-		if k.index.run != run {
+		if k.index.run != run || k == except {
 			return false
 		}
 		select {
@@ -122,13 +125,14 @@ func (p *eventPages) find(run string, from client.Cursor) int {
 	})
 }
 
-// open returns an index with the events after a cursor, which is a new one if there is none.
-func (p *eventPages) open(cfg *Config, run string, from client.Cursor) *keptIndex {
+// open returns an index with the events after a cursor, other than one, which is a new one with the events after floor if
+// there is none.
+func (p *eventPages) open(cfg *Config, run string, from, floor client.Cursor, except *keptIndex) *keptIndex {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := p.find(run, from)
+	i := p.find(run, from, except)
 	if i < 0 {
-		p.list = append(p.list, &keptIndex{index: newEventIndex(cfg, run, from, p.guard), turn: make(chan struct{}, 1)})
+		p.list = append(p.list, &keptIndex{index: newEventIndex(cfg, run, floor, p.guard), turn: make(chan struct{}, 1)})
 		i = len(p.list) - 1
 	}
 	k := p.list[i]
@@ -251,12 +255,6 @@ func (p *eventPages) detach(k *keptIndex, f *indexFlight) error {
 	f.detached = true
 	p.detached++
 	return errReplaying
-}
-
-func (p *eventPages) drop(k *keptIndex) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.remove(k)
 }
 
 // remove removes an index. The caller holds the lock.

@@ -138,6 +138,34 @@ func TestEventsOfARestoredRunAreItsOwn(t *testing.T) {
 	}
 }
 
+// A run with more events than an index keeps is read in parts, of which each needs a replay.
+func TestEventsBeyondAnIndexAreReadInParts(t *testing.T) {
+	post := memory.New(memory.Config{})
+	openedRun(t, post, "r", 400)
+	p, cfg := newPages(t.Context()), &Config{Post: post, Name: "a"}
+	whole, err := p.read(t.Context(), cfg, "r", nil)
+	if err != nil || whole.More {
+		t.Fatal(whole.More, err)
+	}
+	k := p.list[0]
+	l := &k.index.list
+	l.open, l.opened, k.index.truncated, k.index.logs = l.open[:100], 0, true, nil // as if the rest had no room
+	from, events := client.Cursor{}, 0
+	for more := true; more; {
+		page, err := p.read(t.Context(), cfg, "r", from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at, n := range page.Cursor {
+			from[at] = n
+		}
+		events, more = events+len(page.Events), page.More
+	}
+	if events != len(whole.Events) || len(p.list) != 2 {
+		t.Errorf("%d events by %d indexes, want %d", events, len(p.list), len(whole.Events))
+	}
+}
+
 func TestIndexesOfEventsKeepToTheirLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		post := memory.New(memory.Config{})
@@ -153,7 +181,7 @@ func TestIndexesOfEventsKeepToTheirLimits(t *testing.T) {
 			t.Errorf("%d indexes", len(p.list))
 		}
 		p.list[len(p.list)-1].size = indexesBytesMax
-		if p.open(cfg, "r100", nil); len(p.list) != 1 || !p.isKept("r100", nil) {
+		if p.open(cfg, "r100", nil, nil, nil); len(p.list) != 1 || !p.isKept("r100", nil) {
 			t.Errorf("%d indexes are kept beside one of the most bytes", len(p.list))
 		}
 		<-time.After(indexAge + 2*time.Second)
