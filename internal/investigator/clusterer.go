@@ -26,7 +26,7 @@ const (
 var (
 	fatalWords = []string{`\b(?:FATAL|CRITICAL|PANIC|EMERG)\b`, `\bpanic: `, `Traceback \(most recent`, `OutOfMemory|[Oo]ut of memory`, `segfault|SIGSEGV`,
 		`level"?[=:] ?"?(?:fatal|critical|panic)`}
-	errorWords = []string{`\b(?:ERROR|ERR|SEVERE)\b`, `level"?[=:] ?"?(?:error|err)\b`, `\[error\]`, `" 5\d\d \d`, `Exception\b`, `\b[Ee]rror:`, `[^0] ?\b[Ff]ailed\b`, `\*\*\* .*\bError \d`}
+	errorWords = []string{`\b(?:ERROR|ERR|SEVERE)\b`, `level"?[=:] ?"?(?:error|err)\b`, `\[error\]`, `" 5\d\d \d`, `Exception\b`, `\b[Ee]rror:`, `[^0] ?\b[Ff]ailed\b`, `\*\*\* .*\bError \d`, exceptionWords}
 	warnWords  = []string{`\b(?:WARN|WARNING)\b`, `level"?[=:] ?"?warn`, `\[warn(?:ing)?\]`}
 
 	fatalLine = lazyregexp.New(strings.Join(fatalWords, "|"))
@@ -42,7 +42,11 @@ func askWarnings(t *conversation) wantedCall {
 }
 
 func clustererWants(t *conversation) []wantedCall {
-	return []wantedCall{askErrors(t), askWarnings(t)}
+	wants := []wantedCall{askErrors(t), askWarnings(t)}
+	if errors, ok := t.grepOf(wants[0]); ok && hasTraces(errors) {
+		wants = append(wants, askIncidents(t))
+	}
+	return wants
 }
 
 // errorCluster is all lines of one template.
@@ -50,8 +54,9 @@ type errorCluster struct {
 	kind     string
 	template string
 	forms    []lineForm
-	count    int  // lines
-	partial  bool // forms that were not read may be of this template, too
+	count    int            // lines
+	partial  bool           // forms that were not read may be of this template, too
+	causes   []errorCluster // exceptions whose stack traces follow these lines
 	severity severity
 }
 
@@ -60,7 +65,10 @@ func clustererAnswer(t *conversation) agentAnswer {
 	errors, ok := t.grepOf(askErrors(t))
 	all := addClusters(nil, errors)
 	addFormLimits(&a, "failing lines", errors)
+	found, _ := t.grepOf(askIncidents(t))
+	all = readIncidents(found).fold(all)
 	failing := len(all)
+	reportFailingLines(all, errors.partial, &a)
 	warnings, _ := t.grepOf(askWarnings(t))
 	all = addClusters(all, warnings)
 	addFormLimits(&a, "warnings", warnings)
@@ -84,6 +92,22 @@ func clustererAnswer(t *conversation) agentAnswer {
 	return a
 }
 
+// reportFailingLines reports how many failing lines there are, each incident once.
+func reportFailingLines(all []errorCluster, partial bool, a *agentAnswer) {
+	n := 0
+	for _, c := range all {
+		n += c.count
+	}
+	if n == 0 {
+		return
+	}
+	least := ""
+	if partial {
+		least = "at least "
+	}
+	a.addFact(factFailing, "%s%s in %s", least, formatCount(n, "failing line"), formatCount(len(all), "form"))
+}
+
 // addFormLimits adds the limits of a search for forms of lines.
 func addFormLimits(a *agentAnswer, label string, s grepResult) {
 	if s.partial {
@@ -105,7 +129,7 @@ func addClusters(all []errorCluster, s grepResult) []errorCluster {
 		index[c.template] = i
 	}
 	for _, f := range s.forms() {
-		if isOwnReport(f.path, defaultReport) || lineSeverity(f.text) == info {
+		if isOwnReport(f.path, defaultReport) || traceRest.MatchString(f.text) || lineSeverity(f.text) == info {
 			continue
 		}
 		tpl := templateOf(f.text)
@@ -197,7 +221,7 @@ func (c errorCluster) toFinding() finding {
 			quoted = append(quoted, f)
 		}
 	}
-	f := finding{Kind: c.kind, Severity: c.severity, Title: formatOften(c.count, c.partial) + ": " + clip.Marked(c.template, templateShown, "…")}
+	f := finding{Kind: c.kind, Severity: c.severity, Title: formatOften(c.count, c.partial) + ": " + clip.Marked(c.template, templateShown, "…") + c.describeCauses()}
 	if len(files) > 1 {
 		f.Title += " (several files)"
 	}

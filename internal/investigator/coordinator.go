@@ -240,7 +240,7 @@ func (inv *investigation) summaryLine() string {
 	if len(inv.findings) == 0 && len(inv.limits) > 0 {
 		return "No findings, and not everything was looked at: see what was not seen"
 	}
-	return countBySeverity(inv.findings)
+	return strings.Join(append([]string{countBySeverity(inv.findings)}, inv.factsNamed(factFailing)...), "; ")
 }
 
 // countBySeverity returns how many findings there are of each severity.

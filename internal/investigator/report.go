@@ -249,13 +249,14 @@ const (
 	factManifest = "manifest"
 	factLog      = "log"
 	factTemplate = "template"
+	factFailing  = "failing"
 	factFile     = "file"
 	factAbsent   = "absent"
 )
 
 func factTitle(name string) string {
 	title, ok := map[string]string{factEntry: "Entry point", factTests: "Tests", factCommits: "History", factAuthors: "Authors",
-		factManifest: "Dependencies", factLog: "Log", factTemplate: "Failing lines", factFile: "File", factAbsent: "Not in the top directory"}[name]
+		factManifest: "Dependencies", factLog: "Log", factTemplate: "Failing lines", factFailing: "Failing lines", factFile: "File", factAbsent: "Not in the top directory"}[name]
 	if !ok {
 		return name
 	}
