@@ -38,7 +38,7 @@ func BuiltinAgents() []Agent {
 		child("cartographer", "Maps the source: purpose, entry points, biggest files, tests.",
 			"Say what this project is, where it starts, which files are too big and what is tested.", toolRead, toolGrep, toolGlob),
 		child("auditor", "Searches the source for secrets, swallowed errors, risky calls, open markers.",
-			"Search the source for hard-coded secrets, discarded errors, dangerous calls and FIXME markers. Leave out vendored and generated code.", toolGrep),
+			"Search the source for hard-coded secrets, discarded errors, dangerous calls and FIXME markers. Leave out vendored and generated code.", toolGrep, toolRead),
 		child("dependencies", "Reads manifests: unpinned, outdated or missing locks.",
 			"Read the dependency manifests. Report unpinned, abandoned or replaced dependencies and missing lock files.", toolRead, toolGlob, toolGrep),
 		child("clusterer", "Groups the error lines of logs into templates.",

@@ -99,7 +99,11 @@ func auditorWants(t *conversation) []wantedCall {
 	var wants []wantedCall
 	for _, tp := range auditTopics() {
 		if p, ok := tp.grepProbe(auditHints(t)); ok {
-			wants = append(wants, p.run(t).wants...)
+			r := p.run(t)
+			wants = append(wants, r.wants...)
+			if r.done {
+				wants = append(wants, tp.nearbyWants(t, r.lastResult)...)
+			}
 		}
 	}
 	return wants
@@ -132,7 +136,7 @@ func auditorAnswer(t *conversation) agentAnswer {
 			a.addLimit("%s: the result could not be read", tp.label)
 		}
 		for _, r := range tp.activeRules(h) {
-			r.reportMatches(s, &a)
+			r.reportMatches(t, s, &a)
 		}
 	}
 	if h.Files >= largeTree {
@@ -144,12 +148,9 @@ func auditorAnswer(t *conversation) agentAnswer {
 
 var comment = lazyregexp.New(`^\s*(//|#|\*|/\*|--|<!--|;|%|"""|''')`)
 
-// reportMatches turns the lines that this rule means into one finding with the best
-// few places, and one of low severity when all of them are in tests.
-func (r auditRule) reportMatches(s grepResult, a *agentAnswer) {
+// ownMatches are the lines that this rule means, those of the product and those that only support it.
+func (r auditRule) ownMatches(s grepResult) (mine, tests []fileLine) {
 	re := regexp.MustCompile(r.pattern)
-	var mine, tests []fileLine
-	files := map[string]bool{}
 	for _, h := range s.hits {
 		if !re.MatchString(h.text) || !r.matchesLine(h) {
 			continue
@@ -157,10 +158,27 @@ func (r auditRule) reportMatches(s grepResult, a *agentAnswer) {
 		switch originOf(h.path) {
 		case ownFile:
 			mine = append(mine, h)
-			files[h.path] = true
 		case supportingFile:
 			tests = append(tests, h)
 		}
+	}
+	return mine, tests
+}
+
+// reportMatches turns the lines that this rule means into one finding with the best
+// few places, and one of low severity when all of them are in tests.
+func (r auditRule) reportMatches(t *conversation, s grepResult, a *agentAnswer) {
+	mine, tests := r.ownMatches(s)
+	if r.nearby {
+		var unread int
+		if mine, unread = withoutExplained(t, mine); unread > 0 {
+			s.partial = true
+			a.addLimit("%s: %s not looked at with the code around, and not counted", r.kind, formatCount(unread, "place"))
+		}
+	}
+	files := map[string]bool{}
+	for _, h := range mine {
+		files[h.path] = true
 	}
 	f := finding{Kind: r.kind, Severity: r.severity, Detail: r.why}
 	if r.raise != nil && slices.ContainsFunc(mine, func(h fileLine) bool { return r.raise.MatchString(h.text) }) {
@@ -215,6 +233,8 @@ func (r auditRule) matchesLine(h fileLine) bool {
 		return false
 	case r.notPath != nil && r.notPath.MatchString(h.path), r.code && comment.MatchString(h.text):
 		return false
+	case r.noteExplains && noteAfterCode.MatchString(h.text):
+		return false
 	case explained.MatchString(h.text), r.not != nil && r.not.MatchString(h.text), r.must != nil && !r.must.MatchString(h.text):
 		return false
 	}
@@ -229,7 +249,9 @@ func boolToInt(b bool) int {
 }
 
 // spreadByFile takes the first line of each file before a second of any.
-func spreadByFile(hits []fileLine) []fileLine {
+func spreadByFile(hits []fileLine) []fileLine { return spreadOver(hits, repeatsMax) }
+
+func spreadOver(hits []fileLine, most int) []fileLine {
 	var first, rest []fileLine
 	seen := map[string]bool{}
 	for _, h := range hits {
@@ -241,5 +263,5 @@ func spreadByFile(hits []fileLine) []fileLine {
 		first = append(first, h)
 	}
 	all := append(first, rest...)
-	return all[:min(len(all), repeatsMax)]
+	return all[:min(len(all), most)]
 }

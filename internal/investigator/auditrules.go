@@ -24,6 +24,8 @@ type auditRule struct {
 	code     bool   // a comment is not meant
 	frequent bool   // left out in large trees
 	inTests  bool   // worth reporting even if it is only in tests
+	// noteExplains: a comment after the code explains it. nearby: so does what stands above the line.
+	noteExplains, nearby bool
 }
 
 func extOf(p string) string { return strings.ToLower(path.Ext(p)) }
@@ -58,10 +60,13 @@ var secretRules = []auditRule{
 		pattern: `[a-z]://[^/\s:@"'<>{}$%]+:[^/\s:@"'<>{}$%]{6,}@[a-zA-Z0-9]`, not: lazyregexp.New(`(?i)user(name)?:pass(word)?@|example|localhost|127\.0\.0\.1|foo:bar`)},
 }
 
+// inMemory is a write that cannot fail, to a hash or a buffer, by the name of its variable.
+var inMemory = lazyregexp.New(`(?i)= (?:\w+\.)*\w*(?:hash|hasher|digest|sha\d*|md5|crc\d*|hmac|buf|buffer|builder)\.Write|= (?:h|mac|sum|sb|bb)\.Write`)
+
 var swallowRules = []auditRule{
-	{kind: kindSwallowed, exts: goExt, severity: medium, code: true, title: "Result of a call that changes or reads data dropped with `_ =`",
+	{kind: kindSwallowed, exts: goExt, severity: medium, code: true, noteExplains: true, nearby: true, not: inMemory, title: "Result of a call that changes or reads data dropped with `_ =`",
 		pattern: `^\s*_(, _)* = [\w.]+\.(Unmarshal|Decode|Commit|Sync|Flush|Write|WriteString|WriteFile|Rename|Publish|Ack|Nak|Exec|Save|Send|Store|Put|Update|Delete|Truncate|Seek)\w*\(`},
-	{kind: kindSwallowed, exts: goExt, severity: low, code: true, frequent: true, title: "Result of a call dropped with `_ =`", why: "if that result is an error, it is lost without a trace",
+	{kind: kindSwallowed, exts: goExt, severity: low, code: true, frequent: true, noteExplains: true, title: "Result of a call dropped with `_ =`", why: "if that result is an error, it is lost without a trace",
 		pattern: `^\s*_(, _)* = [\w.]+\(`,
 		not:     lazyregexp.New(`\.(Unmarshal|Decode|Commit|Sync|Flush|Write|WriteString|WriteFile|Rename|Publish|Ack|Nak|Exec|Save|Send|Store|Put|Update|Delete|Truncate|Seek)\w*\(|Fprint|\.Close\(|recover\(\)|\b(string|int|byte|len|cap|float64|uint64|int64)\(`)},
 	{kind: kindSwallowed, exts: pyExt, severity: medium, code: true, title: "Bare `except:` or an exception passed over",

@@ -194,7 +194,7 @@ func reportUntested(t *conversation, h gitHistory, a *agentAnswer) {
 			continue
 		}
 		if slices.ContainsFunc(paths, func(p string) bool { return namedAfter(path.Base(p), stem) }) {
-			f.Severity, f.Detail = medium, "" // the custom is followed here
+			f.Detail = "" // the custom is followed here
 			continue
 		}
 		if c := parseLog(firstResult(t, lastTouch(file.path))).commits; len(c) > 0 && len(f.Evidence) < untestedShown {
