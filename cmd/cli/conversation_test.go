@@ -162,6 +162,23 @@ func TestAChatRepeatsNoHeader(t *testing.T) {
 	}
 }
 
+// The age of a conversation whose chat has ended counts from the end of its last run, however often it is shown.
+//
+//behaviour:shows K1
+func TestTheAgeOfAConversationIsThatOfItsEnd(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, map[string]string{"talk.yaml": talk})
+	chat := s.command("chat", "-q", "-m", "script/talk.yaml", "--conversation", "c")
+	chat.Stdin = strings.NewReader("hello\n")
+	if out, err := chat.Output(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	first, _ := s.outputOf("conversations", "show", "c", "-o", "json")
+	if second, code := s.outputOf("conversations", "show", "c", "-o", "json"); code != 0 || second != first {
+		t.Errorf("shown again it is another: %d\n%s\n%s", code, first, second)
+	}
+}
+
 // startChat begins a chat whose messages a test writes; end closes the pipe and waits for the chat to end.
 func (s testHome) startChat(args ...string) (stdin io.Writer, answers *watchedOutput, end func() (out string, code int)) {
 	s.t.Helper()

@@ -95,7 +95,7 @@ func (c *lookup) settledLane(ctx context.Context, conversation string) (s *lane.
 		}
 		if is.Phase == lane.Finished || is.Phase == lane.Missing {
 			over := is.Over(r.ID)
-			s.Apply(lane.Entry{At: time.Now().UnixMilli(), Fact: over})
+			s.Apply(lane.Entry{At: is.EndedMS, Fact: over})
 			ended = append(ended, over)
 		}
 	}

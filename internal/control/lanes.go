@@ -235,6 +235,9 @@ func (c *lookup) standingOf(ctx context.Context, run string) (lane.Standing, err
 	switch {
 	case view.state() == client.RunFinished:
 		st.Phase = lane.Finished
+		if ended, err := time.Parse(time.RFC3339, row.Ended); err == nil {
+			st.EndedMS = ended.UnixMilli()
+		}
 		if st.Reason == "" && row.Result != nil {
 			st.Reason = row.Result.Reason
 		}

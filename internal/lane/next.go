@@ -18,6 +18,7 @@ type Standing struct {
 	Phase   Phase
 	Reason  spec.Reason // of a finished run
 	History bool        // it left a history
+	EndedMS int64       // when a finished run ended, in Unix milliseconds; 0: unknown
 	// Root is the definition of its root; HandedTo and Holder are the agent and the definition that the root has
 	// handed the conversation off to.
 	Root     string
