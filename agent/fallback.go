@@ -19,7 +19,7 @@ const attemptsMax = (1 + spec.RetriesMax) * (1 + spec.FallbacksMax)
 // refusal would recur with any model; a configuration error is for the operator to
 // fix.
 func isReplaceable(c model.ErrorClass) bool {
-	return c.Retryable() || c == model.Auth || c == model.UnknownClass
+	return c.Retryable() || c == model.Auth || c == model.Quota || c == model.UnknownClass
 }
 
 // useFallback continues with the next model of the chain; at the end of the chain the

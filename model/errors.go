@@ -15,6 +15,7 @@ const (
 	Network       ErrorClass = "network"
 	TooLong       ErrorClass = "prompt_too_long"
 	Auth          ErrorClass = "authentication"
+	Quota         ErrorClass = "quota" // the account has no money or no quota left
 	BadRequest    ErrorClass = "bad_request"
 	Refused       ErrorClass = "refused"
 	Aborted       ErrorClass = "aborted"

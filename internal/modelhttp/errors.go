@@ -134,8 +134,8 @@ var kindClasses = []struct {
 }{
 	{"context_length_exceeded", model.TooLong},
 	{"request_too_large", model.TooLong},
-	{"insufficient_quota", model.Auth},
-	{"billing", model.Auth},
+	{"insufficient_quota", model.Quota},
+	{"billing", model.Quota},
 	{"rate_limit", model.RateLimit},
 	{"overloaded", model.Overload},
 	{"authentication", model.Auth},
@@ -174,7 +174,7 @@ const emptyAccountPhrase = "credit balance is too low"
 func errorClass(status int, kind, message string) model.ErrorClass {
 	low := strings.ToLower(message)
 	if strings.Contains(low, emptyAccountPhrase) {
-		return model.Auth
+		return model.Quota
 	}
 	if status == 0 || status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge || status == http.StatusUnprocessableEntity {
 		for _, words := range tooLongPhrases {

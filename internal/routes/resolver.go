@@ -194,5 +194,8 @@ func (m *Resolver) ResolveClient(route string) (model.Client, string, error) {
 	if m.cfg.Recordings.play != nil {
 		c.Client = replayedClient{c.Client}
 	}
+	if !m.IsOwn(route) {
+		c.Client = provider.ExplainErrors(c, m.cfg.Env)
+	}
 	return redact.Client{Client: c.Client, Mask: m.cfg.Mask}, c.Model, nil
 }

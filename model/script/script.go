@@ -202,7 +202,7 @@ func Load(path string) (*Script, error) {
 
 // classes are the errors a script may name.
 var classes = map[model.ErrorClass]bool{
-	model.RateLimit: true, model.Overload: true, model.Network: true, model.TooLong: true, model.Auth: true,
+	model.RateLimit: true, model.Overload: true, model.Network: true, model.TooLong: true, model.Auth: true, model.Quota: true,
 	model.BadRequest: true, model.Refused: true, model.Aborted: true, model.UnknownClass: true,
 	model.Undecodable: true, model.Misconfigured: true,
 }

@@ -121,6 +121,8 @@ func pingError(c provider.Choice, err error, timeout time.Duration, late bool) e
 	switch known.Class {
 	case model.Auth:
 		hint = "the provider refuses the key: look at " + keyVariables[c.Provider]
+	case model.Quota:
+		hint = "the account has no quota left: look at its plan and billing"
 	case model.RateLimit, model.Overload:
 		hint = "the server is busy: try again later"
 	case model.Network:

@@ -31,7 +31,7 @@ func testStatuses(t *testing.T, d Dialect) {
 		"rate limit in ms":  {429, [2]string{"Retry-After-Ms", "1500"}, "", model.Error{Class: model.RateLimit, Unbilled: true, RetryAfter: 1500 * time.Millisecond, Message: "Too Many Requests"}},
 		"for ever":          {429, [2]string{"Retry-After", "1e300"}, "", model.Error{Class: model.RateLimit, Unbilled: true, RetryAfter: modelhttp.MaxRetryAfter, Message: "Too Many Requests"}},
 		"in the past":       {429, [2]string{"Retry-After", "Wed, 21 Oct 2015 07:28:00 GMT"}, "", model.Error{Class: model.RateLimit, Unbilled: true, Message: "Too Many Requests"}},
-		"no quota":          {429, [2]string{}, d.ErrorBody("insufficient_quota", "pay"), model.Error{Class: model.Auth, Unbilled: true, Message: "pay"}},
+		"no quota":          {429, [2]string{}, d.ErrorBody("insufficient_quota", "pay"), model.Error{Class: model.Quota, Unbilled: true, Message: "pay"}},
 		"overload":          {529, [2]string{}, d.ErrorBody("overloaded_error", "busy"), model.Error{Class: model.Overload, Unbilled: true, Message: "busy"}},
 		"unavailable":       {503, [2]string{"Retry-After", "2"}, "<html>", model.Error{Class: model.Overload, RetryAfter: 2 * time.Second, Message: "Service Unavailable"}},
 		"server":            {500, [2]string{}, d.ErrorBody("api_error", "oops"), model.Error{Class: model.Overload, Message: "oops"}},
