@@ -133,16 +133,7 @@ func Load(p SettingSources) (map[string]Setting, error) {
 	if err := checkVariables(p.Environ()); err != nil {
 		return nil, err
 	}
-	all := map[string]Setting{}
-	for key, form := range settingKinds {
-		if form == treeKind {
-			continue
-		}
-		name := envPrefix + strings.ToUpper(key)
-		if v := p.Getenv(name); v != "" {
-			all[key] = Setting{Key: key, Value: v, From: name}.inNumbers()
-		}
-	}
+	all := settingsOf(p.Getenv)
 	if err := p.addFiles(all); err != nil {
 		return nil, err
 	}

@@ -64,3 +64,32 @@ func checkVariables(environ []string) error {
 	}
 	return nil
 }
+
+// settingsOf returns the settings of the environment by key.
+func settingsOf(getenv func(string) string) map[string]Setting {
+	all := map[string]Setting{}
+	for key, form := range settingKinds {
+		if form == treeKind {
+			continue
+		}
+		name := envPrefix + strings.ToUpper(key)
+		if v := getenv(name); v != "" {
+			all[key] = Setting{Key: key, Value: v, From: name}.inNumbers()
+		}
+	}
+	return all
+}
+
+// ValidateVariables returns all that is wrong with the variables TROUPE_* of an environment.
+func ValidateVariables(getenv func(string) string, environ []string) (problems []error) {
+	if err := checkVariables(environ); err != nil {
+		problems = append(problems, err)
+	}
+	all := settingsOf(getenv)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if err := all[key].checkValue(); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return problems
+}

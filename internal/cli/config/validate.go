@@ -33,8 +33,8 @@ func (cs *Commands) validateCommand() *cobra.Command {
 		Use:   "validate [FILE]",
 		Short: "Check a settings file and print every error with its line",
 		Long: `Check a file of settings: the one that is named, or else troupe.yaml of this
-directory and the user's, and the settings.json files of Claude Code. The exit
-code is 2 if something is wrong.`,
+directory and the user's, the environment variables TROUPE_*, and the
+settings.json files of Claude Code. The exit code is 2 if something is wrong.`,
 		Example: "  troupe config validate\n  troupe config validate ./troupe.yaml -o json | jq .problems",
 		// A broken file must not keep this command from saying so.
 		Annotations: map[string]string{command.Formats: command.DataFormats, command.WithoutSettings: "yes"},
@@ -58,8 +58,8 @@ code is 2 if something is wrong.`,
 	}
 }
 
-// validateFiles checks files, and withClaude the settings of Claude Code too.
-func (cs *Commands) validateFiles(files []string, withClaude bool) error {
+// validateFiles checks files, and with all the variables TROUPE_* and the settings of Claude Code too.
+func (cs *Commands) validateFiles(files []string, all bool) error {
 	c := validation{Files: files, Problems: []console.Remark{}, Notes: []console.Remark{}}
 	if files == nil {
 		c.Files = []string{}
@@ -68,7 +68,10 @@ func (cs *Commands) validateFiles(files []string, withClaude bool) error {
 		problems, notes := fileProblems(file)
 		c.Problems, c.Notes = append(c.Problems, problems...), append(c.Notes, notes...)
 	}
-	if withClaude {
+	if all {
+		for _, p := range config.ValidateVariables(cs.Console.Getenv, os.Environ()) {
+			c.Problems = append(c.Problems, console.Remark{Text: strings.TrimPrefix(p.Error(), config.ErrSetting.Error()+" ")})
+		}
 		problems, notes := claudeProblems()
 		c.Problems, c.Notes = append(c.Problems, problems...), append(c.Notes, notes...)
 	}
@@ -149,6 +152,9 @@ func (cs *Commands) validationLines(c validation) []string {
 	}
 	for _, n := range c.Notes {
 		lines = append(lines, cs.Console.Style.Yellow("note:")+" "+term.CleanLine(n.String()))
+	}
+	if len(c.Files) == 0 && len(c.Problems) > 0 {
+		return lines
 	}
 	if len(c.Files) == 0 {
 		return append(lines, "there is no "+config.FileName+" here, and none of the user: the defaults hold")
