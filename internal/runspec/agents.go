@@ -84,6 +84,7 @@ func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet
 	if t, err = b.registerFiles(t, req, m); err != nil {
 		return t, err
 	}
+	t = addExplorer(t, req)
 	if i := slices.IndexFunc(req.agents, func(name string) bool { return !t.hasAgent(name) }); i >= 0 {
 		if req.workspace == "" && t.nearestAgent(req.agents[i]) == "" {
 			return t, refuse.UnknownAgent("the run has no directory: name the one that has the agent with --dir",
@@ -91,7 +92,6 @@ func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet
 		}
 		return t, t.unknownAgentError(req.agents[i])
 	}
-	t = addExplorer(t, req)
 	if t, err = addForeign(&b.cfg, t); err != nil {
 		return t, err
 	}

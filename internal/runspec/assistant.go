@@ -57,10 +57,10 @@ func watcherOf(req acceptedRequest) assistant.Watcher {
 	return assistant.Later
 }
 
-// addExplorer adds the agent that searches for the general agent, unless the directory or the user has an agent
-// of that name.
+// addExplorer adds the agent that searches to a run that begins with it or with the general agent, unless the directory
+// or the user has an agent of that name. It needs a directory.
 func addExplorer(t agentSet, req acceptedRequest) agentSet {
-	if t.root != assistant.Name || req.workspace == "" || t.hasAgent(assistant.ExplorerName) || t.isBroken(assistant.ExplorerName) {
+	if t.root != assistant.Name && t.root != assistant.ExplorerName || req.workspace == "" || t.hasAgent(assistant.ExplorerName) || t.isBroken(assistant.ExplorerName) {
 		return t
 	}
 	t.definitions = append(slices.Clone(t.definitions), supervisor.Definition{Name: assistant.ExplorerName, Description: assistant.ExplorerDescription,

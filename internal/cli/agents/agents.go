@@ -42,10 +42,16 @@ func (cs *Commands) listCommand() *cobra.Command {
 				return err
 			}
 			cs.sayTrifectas(r.Agents, why)
+			if !cs.Console.Quiet {
+				cs.Console.Say(cs.Console.ErrStyle.Yellow("note: ") + defaultAgents)
+			}
 			return nil
 		},
 	})
 }
+
+// defaultAgents says which agent gets a task that names none.
+const defaultAgents = `a task that names no agent goes to "assistant", which needs a model and has "explorer" search a directory; without a key "coordinator" and the agents it names play the built-in investigation`
 
 // sayTrifectas says which agents can do all three.
 func (cs *Commands) sayTrifectas(list []Info, why string) {

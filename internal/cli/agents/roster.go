@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/assistant"
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/config"
@@ -57,6 +58,7 @@ func (g *Sources) ReadRoster() (Roster, error) {
 		r.Agents = append(r.Agents, Info{Name: b.Name, From: BuiltIn, Description: b.Description, Tools: b.Tools,
 			MaxTurns: b.MaxTurns, PromptBytes: len(b.System)})
 	}
+	r.Agents = append(r.Agents, generalAgents(defs)...)
 	for _, d := range defs {
 		i := Info{Name: d.Name, From: d.Path, Description: d.Description, Model: d.Model, Tools: toolRefNames(d.Tools), Disallowed: toolRefNames(d.DisallowedTools),
 			Delegates: d.Delegates, Handoffs: d.Handoffs, MaxTurns: d.MaxTurns, PromptBytes: len(d.Prompt), def: &d}
@@ -74,6 +76,16 @@ func (g *Sources) ReadRoster() (Roster, error) {
 		r.Agents = append(r.Agents, i)
 	}
 	return r, nil
+}
+
+// generalAgents are the built-in agents for models that are LLMs. An agent of any file takes the place of the explorer.
+func generalAgents(defs []agentfile.Definition) []Info {
+	list := []Info{{Name: assistant.Name, From: BuiltIn, Description: assistant.Description, Tools: []string{"*"}, PromptBytes: len(assistant.Prompt(assistant.Later))}}
+	if !slices.ContainsFunc(defs, func(d agentfile.Definition) bool { return d.Name == assistant.ExplorerName }) {
+		list = append(list, Info{Name: assistant.ExplorerName, From: BuiltIn, Description: assistant.ExplorerDescription, Tools: assistant.ExplorerTools(),
+			Delegates: []string{}, MaxTurns: assistant.ExplorerTurns, PromptBytes: len(assistant.ExplorerPrompt)})
+	}
+	return list
 }
 
 func toolRefNames(refs []agentfile.ToolRef) []string {

@@ -42,7 +42,7 @@ left out; --all shows both. A line marks where a summary replaced older messages
 and the end of a long one.
 
 With -o json messages are not clipped unless they exceed what a node can return.`,
-		Example:     "  troupe transcript 01k9z3\n  troupe transcript 01k9z3 --agent historian -v\n  troupe transcript 01k9z3 -o json |\n    jq -r '.messages[] | select(.role == \"assistant\") | .text'",
+		Example:     "  troupe transcript 01k9z3\n  troupe transcript 01k9z3 --agent historian -v\n  troupe transcript 01k9z3 -o json |\n    jq -r '.messages[] | select(.role == \"assistant\") | .text // empty'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
 			flags.usage, cs.Console.Verbose = cs.Console.Verbose, false // here -v does not mean the log of the node
