@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -24,7 +25,7 @@ func checkRulesHold(o supervisor.Opened, dir, instead string) error {
 			continue
 		}
 		for _, rule := range slices.Concat(p.Deny, p.Ask) {
-			if place, ok := placeOfRule(rule.Text); ok && (isWithin(place, o.Workspace) || isWithin(o.Workspace, place) && !isWithin(dir, place)) {
+			if place, ok := placeOfRule(rule.Text); ok && (workdir.IsBelow(o.Workspace, place) || workdir.IsBelow(place, o.Workspace) && !workdir.IsBelow(place, dir)) {
 				return badFile("name a path below the directory in the rule of the original, such as Read(./secrets/**), or "+instead,
 					"the rule %.200s names a path in the directory of the original, and would not hold in the copy %s", rule.Text, dir)
 			}

@@ -18,6 +18,7 @@ import (
 	recorded "github.com/troupe-run/troupe/internal/replay"
 	"github.com/troupe-run/troupe/internal/runfile"
 	"github.com/troupe-run/troupe/internal/verify"
+	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -280,16 +281,11 @@ func checkForkDir(dir, original string) error {
 	if err != nil {
 		return badFile("name a directory that exists", "dir: %v", err)
 	}
-	if shared := isWithin(real, original) || isWithin(original, real); shared {
+	if shared := workdir.IsBelow(original, real) || workdir.IsBelow(real, original); shared {
 		return badFile("name a copy outside of it",
 			"dir is %s, and the forked run works in %s: both would write there", dir, original)
 	}
 	return nil
-}
-
-func isWithin(path, dir string) bool {
-	rest, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rest)
 }
 
 // forkClockMax is how far the time in the id of a fork may be from the clock of the node.

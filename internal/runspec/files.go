@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/internal/trust"
+	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -180,7 +181,7 @@ func brokenNotes(policy trust.Policy, broken error) (notes []string) {
 func hiddenByDirectory(notes []agentfile.Note, workspace string) map[string]string {
 	hidden := map[string]string{}
 	for _, n := range notes {
-		if n.Hidden != "" && workspace != "" && trust.IsBelow(workspace, n.By) && !trust.IsBelow(workspace, n.Path) {
+		if n.Hidden != "" && workspace != "" && workdir.IsBelow(workspace, n.By) && !workdir.IsBelow(workspace, n.Path) {
 			hidden[n.Hidden] = fmt.Sprintf("%s: ignored: the agent %s of the directory takes precedence: %s", n.Path, n.Hidden, n.By)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // guidesOf finds the instructions of the user and those of the project, for agents that work in its directory. The
@@ -81,7 +82,7 @@ func (b *Builder) searchBoundary(dir string) string {
 		if err != nil {
 			continue
 		}
-		if rel, err := filepath.Rel(real, dir); err == nil && filepath.IsLocal(rel) {
+		if workdir.IsBelow(real, dir) {
 			return real
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // withRealPaths adds to rules about files those about the paths that links lead to, because calls are compared with the
@@ -87,7 +88,7 @@ func targetsAbove(workspace, fixed string) []string {
 	named, real := "", ""
 	for at := range pathsDown(fixed) {
 		next, err := filepath.EvalSymlinks(at)
-		if err != nil || !isBelow(next, workspace) {
+		if err != nil || !workdir.IsBelow(next, workspace) {
 			break
 		}
 		if named, real = at, next; real == workspace {
@@ -109,11 +110,6 @@ func pathsDown(name string) iter.Seq[string] {
 			}
 		}
 	}
-}
-
-func isBelow(dir, name string) bool {
-	rel, err := filepath.Rel(dir, name)
-	return err == nil && filepath.IsLocal(rel)
 }
 
 // realPath follows the links of a path as far as it exists.

@@ -58,8 +58,8 @@ func (s *confinement) mountReadOnly() error {
 
 // coversTmp reports whether the temporary directory replaces /tmp: no path of the task is in /tmp.
 func (s *confinement) coversTmp() bool {
-	inTmp := func(path string) bool { return isUnder("/tmp", path) }
-	return !isUnder(s.task.Dir.Path, "/tmp") && !inTmp(s.task.Dir.Path) && !slices.ContainsFunc(s.task.Read, inTmp) &&
+	inTmp := func(path string) bool { return workdir.IsBelow("/tmp", path) }
+	return !workdir.IsBelow(s.task.Dir.Path, "/tmp") && !inTmp(s.task.Dir.Path) && !slices.ContainsFunc(s.task.Read, inTmp) &&
 		!slices.ContainsFunc(s.task.Exact, func(p exactPlace) bool { return inTmp(p.Path) })
 }
 
@@ -154,10 +154,4 @@ func raiseLoopback() error {
 	}
 	lo.SetUint16(unix.IFF_UP)
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
-}
-
-// isUnder reports whether a path is a directory or below it.
-func isUnder(dir, path string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
 }

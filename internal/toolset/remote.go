@@ -89,7 +89,7 @@ func (b *Builder) RemoteTools(t spec.Task) []tool.Tool {
 	hold := sync.OnceValues(func() (*workdir.HeldDirectory, error) { return workdir.Hold(t.Workspace) })
 	for _, s := range t.Servers {
 		find := func() (mcpclient.Server, error) { return b.CurrentServer(s, t.Workspace) }
-		if liesBelow(t.Workspace, s.Source) {
+		if workdir.IsBelow(t.Workspace, s.Source) {
 			held, err := hold()
 			find = findHeld(held, err, find)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/internal/toolset/shell"
 	"github.com/troupe-run/troupe/internal/toolset/skill"
 	"github.com/troupe-run/troupe/internal/toolset/web"
+	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
 )
@@ -124,12 +125,5 @@ func (b *Builder) SkillPlaces(dir, source string) skill.Places {
 	if home != "" {
 		config, claude = cmp.Or(config, filepath.Join(home, ".config")), cmp.Or(claude, filepath.Join(home, ".claude"))
 	}
-	return skill.Places{Dir: dir, User: skill.UserPlaces(home, config, claude), Mine: !cameWithDirectory(source, dir)}
-}
-
-// cameWithDirectory reports whether a file came with the directory of the run; false if there is no
-// file.
-func cameWithDirectory(file, dir string) bool {
-	rel, err := filepath.Rel(dir, file)
-	return dir != "" && file != "" && err == nil && filepath.IsLocal(rel)
+	return skill.Places{Dir: dir, User: skill.UserPlaces(home, config, claude), Mine: !workdir.IsBelow(dir, source)}
 }

@@ -79,7 +79,7 @@ func (b *Builder) FindServers(dir, place, named string, crew []agentfile.Definit
 		take(path, f, wrong, false)
 	}
 	for i := range all {
-		if liesBelow(dir, all[i].Source) {
+		if workdir.IsBelow(dir, all[i].Source) {
 			all[i].At = held
 		}
 		b.checkApproval(&all[i], i)
@@ -200,12 +200,6 @@ func (b *Builder) userServers(dir string, others []RunServer) (all []RunServer, 
 		}
 	}
 	return all, notes
-}
-
-// liesBelow reports whether a file is in the directory of a run, or in one below it.
-func liesBelow(dir, source string) bool {
-	rel, err := filepath.Rel(dir, source)
-	return dir != "" && err == nil && filepath.IsLocal(rel)
 }
 
 // isOperatorFile reports whether a file is the operator's: the server file of the run's

@@ -13,9 +13,9 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/client"
-
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/internal/workdir"
 	scriptfile "github.com/troupe-run/troupe/model/script"
 )
 
@@ -51,7 +51,7 @@ func ContainingPlace(real string, places []string) string {
 		if err != nil {
 			continue
 		}
-		if IsBelow(place, real) || hasAbove(real, place) {
+		if workdir.IsBelow(place, real) || hasAbove(real, place) {
 			return place
 		}
 	}
@@ -208,10 +208,4 @@ func ResolvePath(path string) string {
 		return real
 	}
 	return filepath.Join(ResolvePath(above), filepath.Base(path))
-}
-
-// IsBelow reports whether a path is a directory or below it.
-func IsBelow(dir, path string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
 }

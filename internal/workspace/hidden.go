@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/trust"
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // TrustedDirs returns the directories whose files decide what this node executes: its state (approvals, approved MCP
@@ -42,7 +43,7 @@ func checkLinkedFiles(dir, work string) error {
 		if err != nil {
 			continue // there is none, or what reads it reports why not
 		}
-		if home := trust.ResolvePath(filepath.Dir(file)); real != filepath.Join(home, filepath.Base(file)) && trust.IsBelow(work, real) {
+		if home := trust.ResolvePath(filepath.Dir(file)); real != filepath.Join(home, filepath.Base(file)) && workdir.IsBelow(work, real) {
 			return refuse.Bad("name another directory, or keep a copy of the file instead of a link",
 				"dir: %s has the file that %s links to, which decides what this node executes", dir, file)
 		}
@@ -67,18 +68,18 @@ func (p *Directories) HiddenDirs(dir string) (below []string, err error) {
 		}
 		real := trust.ResolvePath(abs)
 		switch {
-		case trust.IsBelow(real, work):
+		case workdir.IsBelow(real, work):
 			return nil, refuse.Bad("name another directory", "dir: %s is in %s, which decides what this node executes", dir, abs)
-		case trust.IsBelow(work, abs) && real != abs:
+		case workdir.IsBelow(work, abs) && real != abs:
 			return nil, refuse.Bad("name another directory, or put the link outside",
 				"dir: %s holds a link on the way to %s, which decides what this node executes", dir, abs)
-		case trust.IsBelow(work, real):
+		case workdir.IsBelow(work, real):
 			below = append(below, real)
 		}
 	}
 	slices.Sort(below)
 	below = slices.Compact(below)
 	return slices.DeleteFunc(slices.Clone(below), func(name string) bool {
-		return slices.ContainsFunc(below, func(outer string) bool { return outer != name && trust.IsBelow(outer, name) })
+		return slices.ContainsFunc(below, func(outer string) bool { return outer != name && workdir.IsBelow(outer, name) })
 	}), nil
 }

@@ -118,7 +118,7 @@ func (c *dirCopy) findPlaces(from, to, run string) (err error) {
 		return fmt.Errorf("fork: %w", err)
 	}
 	c.to = filepath.Join(above, filepath.Base(to))
-	if trust.IsBelow(c.from, c.to) {
+	if workdir.IsBelow(c.from, c.to) {
 		return exit.UsageError("name one outside of it", "%s is in the directory of the run, %s", c.to, c.from)
 	}
 	if _, err := os.Lstat(c.to); err == nil {
@@ -151,7 +151,7 @@ func (c *dirCopy) findHidden(names []string) error {
 			return fmt.Errorf("fork: %w", err)
 		}
 		h := hiddenDir{path: trust.ResolvePath(abs)}
-		if trust.IsBelow(h.path, c.from) {
+		if workdir.IsBelow(h.path, c.from) {
 			return exit.UsageError("name a directory that you made yourself with --dir",
 				"%s is in %s, which decides what a node executes: it is not copied", c.from, abs)
 		}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/troupe-run/troupe/internal/trust"
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // copyLink copies a link. One that names the original by its path leads into the copy.
@@ -20,7 +21,7 @@ func (c *dirCopy) copyLink(path string) error {
 		return err
 	}
 	switch {
-	case filepath.Clean(to) == to && filepath.IsAbs(to) && trust.IsBelow(c.from, to):
+	case filepath.Clean(to) == to && filepath.IsAbs(to) && workdir.IsBelow(c.from, to):
 		to = c.to + strings.TrimPrefix(to, c.from)
 	case filepath.IsAbs(to), hasParent(to):
 		c.links = append(c.links, path)
@@ -47,8 +48,8 @@ func (c *dirCopy) turnLinks() error {
 		}
 		end := followLink(filepath.Join(c.partial, filepath.Dir(path)), to)
 		switch {
-		case trust.IsBelow(c.partial, end), trust.IsBelow(c.to, end):
-		case trust.IsBelow(c.from, end):
+		case workdir.IsBelow(c.partial, end), workdir.IsBelow(c.to, end):
+		case workdir.IsBelow(c.from, end):
 			if err := c.target.Remove(path); err != nil {
 				return err
 			}
@@ -83,7 +84,7 @@ func (c *dirCopy) leadsGitAway(path string, info fs.FileInfo) bool {
 	name, why := filepath.Base(path), ""
 	switch {
 	case name == gitName && info.Mode()&fs.ModeSymlink != 0:
-		if to, err := c.source.Readlink(path); err == nil && !trust.IsBelow(c.from, followLink(filepath.Join(c.from, filepath.Dir(path)), to)) {
+		if to, err := c.source.Readlink(path); err == nil && !workdir.IsBelow(c.from, followLink(filepath.Join(c.from, filepath.Dir(path)), to)) {
 			why = "it is a link to a repository elsewhere"
 		}
 	case name == gitName && info.Mode().IsRegular():
@@ -103,7 +104,7 @@ func (c *dirCopy) leadsGitAway(path string, info fs.FileInfo) bool {
 
 // isAway reports whether a path in a file of git leads out of the copy.
 func (c *dirCopy) isAway(dir, to string) bool {
-	return filepath.IsAbs(to) || !trust.IsBelow(c.from, followLink(filepath.Join(c.from, dir), to))
+	return filepath.IsAbs(to) || !workdir.IsBelow(c.from, followLink(filepath.Join(c.from, dir), to))
 }
 
 // hasGitAbove reports whether a path is in a directory of git.

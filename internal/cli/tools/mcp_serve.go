@@ -18,6 +18,7 @@ import (
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/mcpserver"
 	"github.com/troupe-run/troupe/internal/node"
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 func (cs *Commands) serveCommand() *cobra.Command {
@@ -90,7 +91,7 @@ func bringDir(stateDir, dir string, r *client.RunRequest) error {
 	if err != nil {
 		return fmt.Errorf("directory of the run: %w", err)
 	}
-	if rel, err := filepath.Rel(root, real); err != nil || !filepath.IsLocal(rel) {
+	if !workdir.IsBelow(root, real) {
 		return fmt.Errorf("the directory %s is not below %s, which --dir of troupe mcp serve names", r.Dir, dir)
 	}
 	return node.BringDir(node.Config{StateDir: stateDir}, *r)

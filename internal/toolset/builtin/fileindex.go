@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // fileIndex lists the files that grep and glob search.
@@ -104,7 +106,7 @@ func (x *fileIndex) trackedFiles(ctx context.Context) (names []string, ok bool, 
 // holdsPipe reports whether git may block on a named pipe: one below the directory, or one called .gitignore above it.
 // Such a tree is searched without git.
 func (x *fileIndex) holdsPipe(ctx context.Context, top string) bool {
-	for at := x.ws.dir; at != top && isUnder(top, at); {
+	for at := x.ws.dir; at != top && workdir.IsBelow(top, at); {
 		at = filepath.Dir(at)
 		if info, err := os.Lstat(filepath.Join(at, ".gitignore")); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
 			return true

@@ -10,11 +10,10 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/troupe-run/troupe/internal/safefile"
-
 	"github.com/troupe-run/troupe/internal/lazyregexp"
 	"github.com/troupe-run/troupe/internal/process"
 	"github.com/troupe-run/troupe/internal/redact"
+	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/internal/sandbox"
 )
 

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // Limits for reading a git directory before git starts.
@@ -187,7 +189,7 @@ func (r *gitRepository) commonDirectory() (*heldDir, error) {
 			return nil, errSwapped
 		}
 		return common, nil
-	case isUnder(r.top.path, real) && isUnder(r.top.path, r.dir.path):
+	case workdir.IsBelow(r.top.path, real) && workdir.IsBelow(r.top.path, r.dir.path):
 		rel, err := filepath.Rel(r.top.path, real)
 		if err != nil {
 			return nil, errElsewhere
@@ -227,12 +229,6 @@ func joinPath(dir, path string) string {
 		return filepath.Clean(path)
 	}
 	return filepath.Join(dir, path)
-}
-
-// isUnder reports whether a path is a directory or below it.
-func isUnder(dir, path string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
 }
 
 // gitSettings reads the settings of a repository. Callers use only the location of its tree and its format.

@@ -13,9 +13,8 @@ import (
 	"syscall"
 	"unicode/utf8"
 
-	"github.com/troupe-run/troupe/internal/safefile"
-
 	"github.com/troupe-run/troupe/internal/redact"
+	"github.com/troupe-run/troupe/internal/safefile"
 )
 
 // Errors that a model reads when it names a path that the tools cannot use.
