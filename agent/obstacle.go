@@ -76,7 +76,7 @@ func noteObstacles(s State, calls []Call) State {
 		list = slices.DeleteFunc(list, func(o obstacle) bool { return o.Target == target || o.Target == toolTarget(c) })
 	}
 	for _, c := range calls {
-		if target, fails := obstacleTarget(c); fails && remembers(list, target) {
+		if target, isObstacle := obstacleTarget(c); isObstacle && remembers(list, target) {
 			list = addObstacle(list, newObstacle(target, c))
 		}
 	}
@@ -119,25 +119,25 @@ func startsChild(c Call) bool {
 // wrong, unless it was to write a file: nothing but a later write makes up for it. A handoff that was not accepted for
 // another reason than a denial is none: the agent still has the conversation, and its answer or a
 // later handoff makes up for it.
-func obstacleTarget(c Call) (target string, fails bool) {
-	exact, whole := fmt.Sprintf("call %d", callTarget(c)), toolTarget(c)
+func obstacleTarget(c Call) (target string, isObstacle bool) {
+	callKey, toolKey := fmt.Sprintf("call %d", callTarget(c)), toolTarget(c)
 	path := permission.WrittenPath(c.Name, c.Args)
 	switch {
 	case c.DeniedByPerson:
-		return exact, false
+		return callKey, false
 	case c.isHandoff():
-		return whole, c.Denied
+		return toolKey, c.Denied
 	case c.isDelegation():
-		return exact, c.Result.Error
+		return callKey, c.Result.Error
 	case path == ".": // the arguments name no file
-		return whole, c.Result.Error
+		return toolKey, c.Result.Error
 	case path != "":
 		return "file " + path, c.Result.Error
 	case c.Denied || permission.IsShell(c.Name):
-		return exact, c.Denied
+		return callKey, c.Denied
 	}
 	ran := c.Attempt > 0
-	return whole, c.Result.Error && ran && c.Class != model.Read && c.Name != askTool
+	return toolKey, c.Result.Error && ran && c.Class != model.Read && c.Name != askTool
 }
 
 // toolTarget is the target of an obstacle that any success of the tool removes.

@@ -90,7 +90,7 @@ type Owner struct {
 	taking    *shardTakeover
 	buckets   *bus.Buckets // nil: the node is alone
 	admission runAdmission
-	census    actorCounter
+	actors    actorCounter
 	woken     wokenLogs // by sweeps, which take turns
 }
 
@@ -108,7 +108,7 @@ func (o *Owner) QueueView() control.Queue { return o.admission.queueView() }
 
 // FillCounts sets the numbers of actors and runs on this node.
 func (o *Owner) FillCounts(i *client.NodeInfo) {
-	i.Live, i.Resting = o.census.readCounts()
+	i.Live, i.Resting = o.actors.readCounts()
 	i.LiveRuns, i.QueuedRuns = o.admission.countRuns()
 }
 
@@ -117,7 +117,7 @@ func (o *Owner) CountUnread() int64 { return o.census.unread.Load() }
 
 // ObserveActors subscribes to the status reports of the actors, and bounds the live runs.
 func (o *Owner) ObserveActors(cfg *actors.Config) {
-	o.census.observeActors(cfg)
+	o.actors.observeActors(cfg)
 	o.limitRuns(cfg)
 }
 

@@ -166,7 +166,7 @@ func (o *Owner) ClusterView() *control.Cluster {
 			i := describeNode(n, cmp.Or(o.cfg.LeaseTTL, shard.TTLDefault))
 			if n.ID == k.ID() {
 				i.Proof, i.LogHealth = o.cfg.Proof, o.cfg.LogHealth()
-				i.Live, i.Resting = o.census.readCounts()
+				i.Live, i.Resting = o.actors.readCounts()
 				i.LiveRuns, i.QueuedRuns = o.admission.countRuns()
 			}
 			list = append(list, i)
@@ -204,7 +204,7 @@ func describeNode(n shard.SeenNode, ttl time.Duration) client.NodeInfo {
 
 // reportLoad sets the load that this node reports about itself.
 func (o *Owner) reportLoad(n *shard.Node) {
-	n.Live, n.Resting = o.census.readCounts()
+	n.Live, n.Resting = o.actors.readCounts()
 	n.HTTP = o.cfg.HTTPURL()
 	n.Busy = 0
 	for s := range o.busy {

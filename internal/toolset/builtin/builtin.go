@@ -109,7 +109,7 @@ func Open(root string, cfg Config) (*Directory, error) {
 	}
 	w := &toolWorkspace{root: r, dir: abs, hidden: cfg.Hidden, guarded: cfg.Guarded, within: cfg.Within}
 	for _, name := range cfg.Without {
-		if rel := pathBelow(abs, name); rel != "" {
+		if rel := excludedPath(abs, name); rel != "" {
 			w.excluded = append(w.excluded, rel)
 		}
 	}
@@ -132,8 +132,8 @@ func Open(root string, cfg Config) (*Directory, error) {
 	return d, nil
 }
 
-// pathBelow returns the path of a directory relative to one above it; "" if it does not lie below that one.
-func pathBelow(dir, name string) string {
+// excludedPath returns the path of a directory relative to one above it; "" if it does not lie below that one.
+func excludedPath(dir, name string) string {
 	if name == "" {
 		return ""
 	}
