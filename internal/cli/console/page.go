@@ -82,7 +82,8 @@ func Right(names ...string) []Column {
 	return list
 }
 
-// AddTable adds rows under headings. The last column takes what room is left.
+// AddTable adds rows under headings: one line of headings and one line for each row, whatever fits into it. The last
+// column takes what room is left.
 func (p *Page) AddTable(head []Column, rows [][]string) {
 	p.Lines = append(p.Lines, drawTable(p.Style, head, rows, p.Width)...)
 }
