@@ -29,13 +29,6 @@ func NewID() string { return strings.ToLower(ulid.Make().String()) }
 // HintHeader carries the remedy of a refusal.
 const HintHeader = "Troupe-Hint"
 
-// ReasonHeader carries the reason of a refusal that programs tell apart from others of the same code, such as
-// ReasonUnknownAgent.
-const ReasonHeader = "Troupe-Reason"
-
-// ReasonUnknownAgent says that a request to start a run names an agent that does not exist or cannot be used.
-const ReasonUnknownAgent = "unknown_agent"
-
 // Run starts a run, or finds the one that the same request started before. A run that names a
 // directory goes to the nodes of this machine, if there are any.
 func (c *Client) Run(ctx context.Context, r RunRequest) (RunAccepted, error) {
