@@ -22,22 +22,22 @@ const (
 type viewResult struct {
 	view runView
 	err  error
-	// outcome says what the row is worth until the view is complete.
-	outcome rowOutcome
+	// freshness says what the row is worth until the view is complete.
+	freshness rowFreshness
 }
 
-// rowOutcome is how a row compares with the log of its run.
-type rowOutcome int
+// rowFreshness is how a row compares with the log of its run.
+type rowFreshness int
 
 const (
-	rowCurrent rowOutcome = iota // its Summary is that of the newest entry
-	rowLags                      // a node may be about to write it
-	rowUseless                   // only the log tells
+	rowCurrent rowFreshness = iota // its Summary is that of the newest entry
+	rowLags                        // a node may be about to write it
+	rowStale                       // only the log tells
 )
 
 // viewRuns makes the views of runs together: the wait for rows that lack a change is one wait for all of them.
-// It replays the logs of those for which isPoor says that the Summary of the row is not enough.
-func (c *lookup) viewRuns(ctx context.Context, rows []Row, isPoor func(runView) bool) []viewResult {
+// It replays the logs of those for which needsReplay says that the Summary of the row is not enough.
+func (c *lookup) viewRuns(ctx context.Context, rows []Row, needsReplay func(runView) bool) []viewResult {
 	results := make([]viewResult, len(rows))
 	every := make([]int, len(rows))
 	for i, row := range rows {
@@ -45,7 +45,7 @@ func (c *lookup) viewRuns(ctx context.Context, rows []Row, isPoor func(runView) 
 	}
 	c.checkRows(ctx, results, every)
 	for pause := rowPauseMin; pause <= rowPauseMax; pause *= 2 {
-		lagging := findRows(results, func(r viewResult) bool { return r.err == nil && r.outcome == rowLags })
+		lagging := findRows(results, func(r viewResult) bool { return r.err == nil && r.freshness == rowLags })
 		if len(lagging) == 0 {
 			break
 		}
@@ -60,7 +60,7 @@ func (c *lookup) viewRuns(ctx context.Context, rows []Row, isPoor func(runView) 
 		inParallel(lagging, func(i int) { results[i].err = c.readAgain(ctx, &results[i].view) })
 		c.checkRows(ctx, results, lagging)
 	}
-	inParallel(findRows(results, func(r viewResult) bool { return r.err == nil && (r.outcome != rowCurrent || isPoor(r.view)) }), func(i int) {
+	inParallel(findRows(results, func(r viewResult) bool { return r.err == nil && (r.freshness != rowCurrent || needsReplay(r.view)) }), func(i int) {
 		results[i].view, results[i].err = c.replayView(ctx, results[i].view.row)
 	})
 	inParallel(findRows(results, func(r viewResult) bool { return r.err == nil && len(r.view.row.Answered) > 0 }), func(i int) {
@@ -69,24 +69,24 @@ func (c *lookup) viewRuns(ctx context.Context, rows []Row, isPoor func(runView) 
 	return results
 }
 
-// checkRows finds the outcome of some rows.
+// checkRows finds the freshness of some rows.
 func (c *lookup) checkRows(ctx context.Context, results []viewResult, some []int) {
 	inParallel(some, func(i int) {
 		if r := &results[i]; r.err == nil {
-			r.outcome, r.err = c.checkRow(ctx, r.view.row)
+			r.freshness, r.err = c.checkRow(ctx, r.view.row)
 		}
 	})
 }
 
 // checkRow compares a row with the log of its run.
-func (c *lookup) checkRow(ctx context.Context, row Row) (rowOutcome, error) {
+func (c *lookup) checkRow(ctx context.Context, row Row) (rowFreshness, error) {
 	if row.Summary == nil || row.Summary.Form > mailbox.Form {
-		return rowUseless, nil
+		return rowStale, nil
 	}
 	t, err := c.readSummaryTail(ctx, row)
 	switch {
 	case err != nil || t.lost || t.entries > tailMax:
-		return rowUseless, err
+		return rowStale, err
 	case t.changed > 0:
 		return rowLags, nil
 	}

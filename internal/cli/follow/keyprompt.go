@@ -35,10 +35,10 @@ const (
 
 // keyPrompt decides which key answers a question about a call. It reads no clock.
 type keyPrompt struct {
-	question client.Question
-	quiet    time.Time // since when no key was pressed
-	pressed  byte      // the key that counts unless another one follows; 0: none
-	ignored  ignored   // why the last key did not count
+	question  client.Question
+	lastKeyAt time.Time // or when the question was shown
+	pressed   byte      // the key that counts unless another one follows; 0: none
+	ignored   ignored   // why the last key did not count
 }
 
 // ignored says why a key did not count.
@@ -52,16 +52,16 @@ const (
 
 // newKeyPrompt begins with the question on the screen at a time.
 func newKeyPrompt(q client.Question, shown time.Time) *keyPrompt {
-	return &keyPrompt{question: q, quiet: shown}
+	return &keyPrompt{question: q, lastKeyAt: shown}
 }
 
 // press takes what was typed at a time.
 func (p *keyPrompt) press(typed string, at time.Time) {
-	if p.pressed != 0 && at.Sub(p.quiet) >= keySettle {
+	if p.pressed != 0 && at.Sub(p.lastKeyAt) >= keySettle {
 		return // the key before it answers: settled is about to return it
 	}
-	isQuick := at.Sub(p.quiet) < keyQuiet
-	p.quiet = at
+	isQuick := at.Sub(p.lastKeyAt) < keyQuiet
+	p.lastKeyAt = at
 	if p.pressed != 0 {
 		if strings.Trim(typed, "\r\n") != "" {
 			p.pressed, p.ignored = 0, ignoredEarly
@@ -83,7 +83,7 @@ func (p *keyPrompt) press(typed string, at time.Time) {
 
 // settled returns the key that answers; 0: none does yet.
 func (p *keyPrompt) settled(now time.Time) byte {
-	if p.pressed == 0 || now.Sub(p.quiet) < keySettle {
+	if p.pressed == 0 || now.Sub(p.lastKeyAt) < keySettle {
 		return 0
 	}
 	key := p.pressed
