@@ -18,7 +18,7 @@ type toolFunc func(args map[string]any) (text string, failed bool)
 // agentDriver is the smallest agent loop: reply, tools, reply, until there are no
 // calls. Children run like any other tool.
 type agentDriver struct {
-	t         *testing.T
+	t         testing.TB
 	client    model.Client
 	tools     map[string]toolFunc
 	maxOutput int64
@@ -33,7 +33,7 @@ type agentDriver struct {
 	texts    map[string]string
 }
 
-func newDriver(t *testing.T, tools map[string]toolFunc) *agentDriver {
+func newDriver(t testing.TB, tools map[string]toolFunc) *agentDriver {
 	return &agentDriver{t: t, client: investigator.New(), tools: tools, maxOutput: 4096,
 		tokens: map[string]int64{}, turns: map[string]int{}, peak: map[string]int{}, turnPeak: map[string]int{}, texts: map[string]string{}}
 }

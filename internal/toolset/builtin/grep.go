@@ -46,7 +46,7 @@ type grepArgs struct {
 // M counts all matching lines, F the files that have one, S the files that were searched to their
 // end, N the lines of the result before this one, K the files above 256 MiB, and L, which M
 // includes, the lines whose forms were not told apart (formsMax). Binary files are not searched, and of a
-// line only the first 2 MiB.
+// line only the first 2 MiB. A file with the byte-order mark of UTF-16 is searched as UTF-8.
 //
 // With group, a line of the result represents all lines of its form (lineForm). The most frequent form comes
 // first, and "to" names the last line of a form that has several:

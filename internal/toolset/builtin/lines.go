@@ -19,7 +19,13 @@ func newLineReader() *lineReader {
 	return &lineReader{from: bufio.NewReaderSize(nil, lineBuffer)}
 }
 
-func (r *lineReader) reset(f io.Reader) { r.from.Reset(f) }
+func (r *lineReader) reset(f io.Reader) {
+	r.from.Reset(f)
+	head, _ := r.from.Peek(markUTF16) // next returns the error
+	if text := asUTF8(head, r.from); text != io.Reader(r.from) {
+		r.from = bufio.NewReaderSize(text, lineBuffer)
+	}
+}
 
 // isBinary reports whether the file does not begin as text.
 func (r *lineReader) isBinary() bool {

@@ -40,7 +40,7 @@ type readArgs struct {
 //
 // B may be less than asked for when the lines are long. N is "?" for a file of
 // more than 8 MiB whose end was not reached; lines behind the first 256 MiB are
-// not shown. A binary file is an error result, "binary file: N bytes".
+// not shown. A file with the byte-order mark of UTF-16 is shown as UTF-8. A binary file is an error result, "binary file: N bytes".
 func (t *fileTools) readFile() (tool.Tool, error) {
 	return newReadTool("read_file", "Read lines of a text file, as lineno<TAB>text.",
 		func(ctx context.Context, in readArgs) (string, error) {
@@ -66,6 +66,10 @@ func (t *fileTools) readWindow(ctx context.Context, f *os.File, size int64, name
 	}
 	near := &io.LimitedReader{R: f, N: readFarMax}
 	r := bufio.NewReaderSize(untilDone{ctx, near}, readBuffer)
+	mark, _ := r.Peek(markUTF16)
+	if text := asUTF8(mark, r); text != io.Reader(r) {
+		r = bufio.NewReaderSize(text, readBuffer)
+	}
 	if head, _ := r.Peek(sniffBytes); isBinary(head) {
 		return "", fmt.Errorf("binary file: %d bytes", size)
 	}
