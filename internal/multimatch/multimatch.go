@@ -124,15 +124,3 @@ func (s *WordSet) EachMatch(text []byte, hit func(end int, tags uint64)) {
 		}
 	}
 }
-
-// HasMatch reports whether text contains a word. Every word needs a tag that is not 0.
-func (s *WordSet) HasMatch(text []byte) bool {
-	var state int32
-	for _, b := range text {
-		state = s.next[int(state)*s.columns+int(s.class[b])]
-		if s.tags[state] != 0 {
-			return true
-		}
-	}
-	return false
-}

@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"context"
-	"regexp"
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/redact"
@@ -10,7 +9,11 @@ import (
 
 // GrepText searches one text as grep searches the file "a".
 func GrepText(pattern, text string) []string {
-	s := &grepSearch{linesMax: grepMatchesMax, mask: redact.New(redact.Config{}), re: regexp.MustCompile(pattern), words: literalPrefilter(pattern)}
+	compiled, err := compileLinePattern(pattern)
+	if err != nil {
+		panic(err)
+	}
+	s := &grepSearch{linesMax: grepMatchesMax, mask: redact.New(redact.Config{}), pattern: compiled}
 	var lines []string
 	from := newLineReader()
 	from.reset(strings.NewReader(text))

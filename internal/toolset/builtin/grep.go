@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 
-	"github.com/troupe-run/troupe/internal/multimatch"
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/tool"
 )
@@ -63,7 +61,7 @@ func (t *fileTools) grepTool() (tool.Tool, error) {
 			if in.Limit < 0 || in.Limit > grepMatchesMax {
 				return "", fmt.Errorf("limit is %d; it must be 1 to %d", in.Limit, grepMatchesMax)
 			}
-			re, err := regexp.Compile(in.Pattern)
+			pattern, err := compileLinePattern(in.Pattern)
 			if err != nil {
 				return "", fmt.Errorf("pattern: %w", err)
 			}
@@ -76,8 +74,7 @@ func (t *fileTools) grepTool() (tool.Tool, error) {
 				workers:  grepWorkers,
 				ws:       t.ws,
 				mask:     t.mask,
-				re:       re,
-				words:    literalPrefilter(in.Pattern),
+				pattern:  pattern,
 				names:    names,
 				found:    make([]fileMatches, len(names)),
 			}
@@ -133,8 +130,7 @@ type grepSearch struct {
 	forms    *formCounts // nil without group
 	ws       *toolWorkspace
 	mask     *redact.Masker
-	re       *regexp.Regexp
-	words    *multimatch.WordSet // nil: every line needs the regular expression
+	pattern  *linePattern
 	names    []string
 	found    []fileMatches // by index of names: each worker writes its own
 }
@@ -207,7 +203,7 @@ func (s *grepSearch) matchLines(ctx context.Context, name string, lines *lineRea
 			return result, err
 		}
 		line = masker.MaskLine(line)
-		if s.words != nil && !s.words.HasMatch(line) || !s.re.Match(line) {
+		if !s.pattern.matches(line) {
 			continue
 		}
 		result.matches++

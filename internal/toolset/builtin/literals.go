@@ -1,6 +1,8 @@
 package builtin
 
 import (
+	"math/bits"
+	"regexp"
 	"regexp/syntax"
 	"strings"
 
@@ -9,10 +11,11 @@ import (
 
 // Bounds of the analysis of a pattern: past them it is simply not done.
 const (
-	literalsMax    = 300 // words
-	exactMax       = 24  // words that one part may be expanded to
-	classMax       = 10  // characters of a class that is expanded
-	literalByteMin = 2   // shorter words are in nearly every line
+	literalsMax     = 600 // words
+	alternativesMax = 64  // alternatives that are tried on their own
+	exactMax        = 96  // words that one part may be expanded to
+	classMax        = 10  // characters of a class that is expanded
+	literalByteMin  = 2   // shorter words are in nearly every line
 )
 
 // literalSet describes the text that a part of a pattern matches.
@@ -21,23 +24,72 @@ type literalSet struct {
 	need  []string // every match holds one of these; nil: not known
 }
 
-// literalPrefilter finds words such that every match of a pattern contains one of them, so that
-// only lines with such a word need the regular expression. It returns nil when
-// there are none; ASCII case is ignored.
-func literalPrefilter(pattern string) *multimatch.WordSet {
-	re, err := syntax.Parse(pattern, syntax.Perl)
+// linePattern tells which lines match an expression. Each alternative of the expression runs only on lines that hold one
+// of the words that it needs: most lines of a log hold none.
+type linePattern struct {
+	words  *multimatch.WordSet // nil: none needs a word
+	needed []*regexp.Regexp    // by the bit of their words
+	rest   *regexp.Regexp      // the alternatives that need no word; nil: there are none
+}
+
+// compileLinePattern compiles an expression. ASCII case of words is ignored.
+func compileLinePattern(pattern string) (*linePattern, error) {
+	whole, err := regexp.Compile(pattern)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	found := analyzePattern(re.Simplify()).neededWords()
-	if !areUseful(found) {
-		return nil
+	plain := &linePattern{rest: whole}
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return plain, nil //nolint:nilerr // the analysis is not done
 	}
-	var words []multimatch.Word
-	for _, w := range found {
-		words = append(words, multimatch.Word{Text: w, Tag: 1})
+	p, rest, words := &linePattern{}, []*syntax.Regexp{}, []multimatch.Word{}
+	for _, part := range alternatives(tree) {
+		text := part.String()
+		found := analyzePattern(part.Simplify()).neededWords()
+		if !areUseful(found) || len(words)+len(found) > literalsMax || len(p.needed) == alternativesMax {
+			rest = append(rest, part)
+			continue
+		}
+		re, err := regexp.Compile(text)
+		if err != nil {
+			return plain, nil //nolint:nilerr // a part on its own is too large, and the whole is not
+		}
+		for _, w := range found {
+			words = append(words, multimatch.Word{Text: w, Tag: 1 << len(p.needed)})
+		}
+		p.needed = append(p.needed, re)
 	}
-	return multimatch.New(words)
+	if len(words) > 0 {
+		p.words = multimatch.New(words)
+	}
+	if len(rest) > 0 {
+		if p.rest, err = regexp.Compile((&syntax.Regexp{Op: syntax.OpAlternate, Flags: tree.Flags, Sub: rest}).String()); err != nil {
+			return plain, nil //nolint:nilerr // as above
+		}
+	}
+	return p, nil
+}
+
+// alternatives are the expressions of which a line must match one.
+func alternatives(re *syntax.Regexp) []*syntax.Regexp {
+	if re.Op == syntax.OpAlternate {
+		return re.Sub
+	}
+	return []*syntax.Regexp{re}
+}
+
+func (p *linePattern) matches(line []byte) bool {
+	var tags uint64
+	if p.words != nil {
+		tags = p.words.MatchTags(line)
+	}
+	for ; tags != 0; tags &= tags - 1 {
+		if p.needed[bits.TrailingZeros64(tags)].Match(line) {
+			return true
+		}
+	}
+	return p.rest != nil && p.rest.Match(line)
 }
 
 func areUseful(words []string) bool {
