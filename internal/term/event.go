@@ -25,7 +25,10 @@ const (
 // gist of its data. estimated says that the costs of its run are estimates.
 func EventLine(s Style, e client.Event, estimated bool) string {
 	run := e.Run
-	if len(run) > runColumns {
+	switch {
+	case strings.HasPrefix(run, "_"): // a name of the server, such as that of its cluster
+		run = run[1:]
+	case len(run) > runColumns:
 		run = run[len(run)-runColumns:]
 	}
 	line := s.Dim(timeOfDay(e.TS)) + " " + s.Dim(CleanLine(run)) + " " + s.Cyan(Pad(CleanLine(e.Agent), agentColumns)) + " " +
@@ -109,6 +112,8 @@ func detail(e client.Event) (string, bool) {
 	switch e.Kind {
 	case event.KindRunStarted, event.KindRunFinished, event.KindAgentSpawned, event.KindPolicyApplied, event.KindPermissionsChanged:
 		return describeRun(e)
+	case event.KindShardTaken, event.KindShardReleased:
+		return describeShard(e)
 	case event.KindBudgetReserved, event.KindBudgetSettled, event.KindBudgetDenied, event.KindBudgetExhausted, event.KindBudgetChanged, event.KindBudgetOverrun:
 		d, ok := decodeData[event.BudgetChanged](e)
 		text := fmt.Sprintf("%s %s/%s used, %s reserved", d.Agent, formatTokens(d.Used), formatTokens(d.Limit.Tokens), formatTokens(d.Reserved))
