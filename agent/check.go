@@ -76,6 +76,17 @@ func (c *toolRules) knows(tool string) bool {
 	return ok
 }
 
+// namesUnknown names the tools of calls that the agent does not have, each once.
+func (c *toolRules) namesUnknown(calls []Call) string {
+	var names []string
+	for _, call := range calls {
+		if name := clip.Text(call.Name, history.NameBytesShown); !c.knows(call.Name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return clip.Marked(strings.Join(names, ", "), errorShown, "…")
+}
+
 // forbids reports whether the run has the tool but this agent may not use it.
 func (c *toolRules) forbids(tool string) bool { return slices.Contains(c.forbidden, tool) }
 
@@ -105,7 +116,7 @@ func validateCall(s State, t model.ToolCall, index int) Call {
 	}
 	toolSpec, known := s.tools.specs[t.Name]
 	if !known { //mutant:unknown-tool
-		return c.fail(fmt.Sprintf("unknown tool %q; the tools are: %s", clip.Text(t.Name, history.NameBytesShown), s.tools.names))
+		return c.deny(fmt.Sprintf("unknown tool %q; the tools are: %s", clip.Text(t.Name, history.NameBytesShown), s.tools.names))
 	}
 	c.Class = toolSpec.Class
 	if t.Cut { //mutant:cut-args-run
@@ -213,8 +224,8 @@ const (
 
 func (c Call) fail(text string) Call { return c.end(model.ToolResult{Text: text, Error: true}) }
 
-// deny ends a call that the rights of the agent, a rule or a hook do not permit, or that needs an approval in an
-// unattended run. A person's "no" is not a denial: it directs the agent.
+// deny ends a call of a tool that the agent does not have, a call that the rights of the agent, a rule or a hook do not
+// permit, or one that needs an approval in an unattended run. A person's "no" is not a denial: it directs the agent.
 func (c Call) deny(text string) Call {
 	c.Denied = true
 	return c.fail(text)

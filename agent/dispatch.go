@@ -164,7 +164,7 @@ func endBatch(s State) (State, []Effect) {
 	}
 	if s.Useless >= s.Task.Limits.Malformed {
 		return finishAgent(s, spec.Outcome{Reason: spec.Malformed, Text: partialResult(s), Partial: true,
-			Detail: fmt.Sprintf("%d useless replies in a row", s.Useless)})
+			Detail: fmt.Sprintf("%d useless replies in a row; %s", s.Useless, missingTools(s, calls))})
 	}
 	if s.Cancel != nil {
 		return endTurn(s, spec.NextTurn)
@@ -178,4 +178,13 @@ func endBatch(s State) (State, []Effect) {
 		return s, fx
 	}
 	return prependEffects(fx)(endTurn(s, transition))
+}
+
+// missingTools says which tools the calls of a useless reply named, and whether the agent lacks a directory to have them in.
+func missingTools(s State, calls []Call) string {
+	text := "the last called tools that the agent does not have: " + s.tools.namesUnknown(calls)
+	if s.Task.Workspace == "" {
+		text += " (" + spec.NoDirectory + ")"
+	}
+	return text
 }

@@ -177,7 +177,7 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 			break
 		}
 		if !s.mayAsk() {
-			c = c.deny("denied: " + v.reasonText() + " wants a person to decide, and nobody can be asked") //mutant:ask-without-a-person
+			c = c.deny("denied: a person must decide, and " + spec.NobodyAsked + ": " + v.reasonText()) //mutant:ask-without-a-person
 			break
 		}
 		c = c.waitForPerson(v) //mutant:call-to-ask-about-runs

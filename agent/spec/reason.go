@@ -84,3 +84,9 @@ type Outcome struct {
 	// Tainted is the text from outside that the agent had read; nil: none.
 	Tainted *Taint `msgpack:"ta,omitempty" json:"tainted,omitempty"`
 }
+
+// NobodyAsked says in the result of a denied call that a person might have allowed it.
+const NobodyAsked = "nobody can be asked"
+
+// NoDirectory says in the detail of an outcome that the tools of a directory were missing.
+const NoDirectory = "it has no directory"

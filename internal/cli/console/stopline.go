@@ -34,6 +34,9 @@ var agentLimitFlags = map[spec.Reason]string{
 	spec.CostBudget:   "--max-agent-budget-usd (max_agent_budget_usd)",
 }
 
+// runsInDirectory is in the answers of the built-in investigation to a run without a directory.
+const runsInDirectory = "`troupe run --dir .`"
+
 // stopLine says in one line why a run has ended without success, or waits, and what to do next. command completes a
 // command line about the run; nil: the line names none.
 func stopLine(r event.Result, command func(string) string) string {
@@ -59,7 +62,7 @@ func stopLine(r event.Result, command func(string) string) string {
 	if own := agentLimitFlags[r.Reason]; own != "" && strings.Contains(detail, "the agent's limit") {
 		flag = own
 	}
-	if flag != "" {
+	if flag != "" && !(r.Reason == spec.Malformed && strings.Contains(r.Detail, spec.NoDirectory)) { // more replies would call the same tools
 		next = append(next, flag+" sets the limit")
 	}
 	switch {
@@ -67,6 +70,10 @@ func stopLine(r event.Result, command func(string) string) string {
 		next = append(next, "the same command with --model PROVIDER/MODEL asks a model, and "+command("models list")+" names those that you can use")
 	case r.Reason == spec.Failed && strings.Contains(r.Detail, investigator.FileInTheWay): // a fork would meet it again
 		next = append(next, "the same command after that")
+	case r.Reason == spec.Refused && strings.Contains(r.Text, runsInDirectory), r.Reason == spec.Malformed && strings.Contains(r.Detail, spec.NoDirectory):
+		next = append(next, "the same command with --dir . gives it a directory, file tools and the shell")
+	case strings.Contains(r.Detail, spec.NobodyAsked):
+		next = append(next, "the same command with --yes, --permission-mode acceptEdits or a rule that allows the call, as in --allowed-tools 'Write(docs/**)'")
 	case r.Reason == spec.LogDamaged:
 		next = append(next, command("verify "+r.Run)+" names the damage")
 	case r.Turns == 0:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -177,7 +178,7 @@ func (cs *Commands) requestAndWatch(s *session.Session, f *follow.Follower, flag
 	if err != nil {
 		return follow.Ending{}, err
 	}
-	header := cs.headerLines(s, accepted)
+	header := slices.Concat(cs.noteNoDirectory(flags, accepted), cs.headerLines(s, accepted))
 	if demo != nil {
 		header = append(header, demo.headerLines(s)...)
 	}
@@ -265,6 +266,16 @@ func (cs *Commands) headerLines(s *session.Session, r client.RunAccepted) []stri
 		}
 	}
 	return lines
+}
+
+// noteNoDirectory says that a new run has no directory, and what offers one. A run that continues another may have its.
+func (cs *Commands) noteNoDirectory(flags *request.Flags, r client.RunAccepted) []string {
+	q := &flags.Request
+	continues := q.Resume || r.Existed || q.Fork != "" || slices.ContainsFunc(r.Notes, func(n string) bool { return strings.HasPrefix(n, "it continues the conversation ") })
+	if q.Dir != "" || q.Agent != "" || continues {
+		return nil
+	}
+	return cs.notPrinted(cs.Console.ErrStyle.Yellow("No directory was given; add --dir . for file tools and the shell"))
 }
 
 // spentSoFar says what a run that existed before has used of its budget; "": that is not known.
