@@ -37,7 +37,7 @@ type modelSelection struct {
 // modelHint says what to do about a model that cannot be used. A request that named one reads more than to name one.
 func modelHint(err error) string {
 	if errors.Is(err, provider.ErrNoModel) {
-		return "`-m PROVIDER/MODEL` names one"
+		return "`Config.Model` or `Task.Model` of the Go program names one, PROVIDER/MODEL; `-m` does for a request from the command line"
 	}
 	return "`troupe models list` shows the models and the keys that they need; builtin/scout needs none"
 }
