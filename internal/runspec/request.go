@@ -3,6 +3,7 @@ package runspec
 import (
 	"cmp"
 	"errors"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -259,6 +260,8 @@ func (b *Builder) checkScripts(r client.RunRequest) error {
 // client learns nothing: neither whether it exists, nor its contents.
 func badScript(route, path string, isOpen bool, err error) error {
 	switch {
+	case errors.Is(err, scriptfile.ErrScript) && errors.Is(err, io.EOF):
+		return refuse.Bad("see docs/models.md#scripted-models", "model %s: it is not a script, it is empty", route)
 	case errors.Is(err, scriptfile.ErrScript):
 		return refuse.Bad("see docs/models.md#scripted-models",
 			"model %s: it is not a script%s", route, safefile.ErrorLine(err))
@@ -266,6 +269,9 @@ func badScript(route, path string, isOpen bool, err error) error {
 		return refuse.Bad("name an existing one", "model %s: there is no such file", route)
 	case isOpen && !errors.Is(err, routes.ErrNotApproved):
 		return refuse.Bad("name a regular file", "model %s: %v", route, err)
+	}
+	if !filepath.IsAbs(path) { // as screens show the route: see term.ModelName
+		return refuse.Forbidden("write a whole path with both slashes, such as script//"+path, "model %s: a request cannot name a script by a path that depends on the node's directory", route)
 	}
 	return refuse.Forbidden("check that the file exists; start the node with --trust "+filepath.Dir(path)+", or use `troupe run -m` on its machine",
 		"model %s: a request cannot name a script that is missing, or that the user of this node has not approved", route)
