@@ -39,6 +39,8 @@ const (
 var (
 	// ErrContext: the context of the nats CLI does not exist.
 	ErrContext = errors.New("bus: no such context of the nats CLI")
+	// ErrKeyFile says that the file of an nkey cannot be used.
+	ErrKeyFile = errors.New("bus: nkey")
 	// ErrCredentials says that the server answers, but rejects these credentials.
 	ErrCredentials = errors.New("bus: the NATS server refused the credentials")
 	// ErrNoJetStream says that the server answers, but has no JetStream for this account.
@@ -126,7 +128,7 @@ func (o Options) natsOptions() ([]nats.Option, error) {
 	if o.NKey != "" {
 		nkey, err := nats.NkeyOptionFromSeed(o.NKey)
 		if err != nil {
-			return nil, fmt.Errorf("bus: nkey %s: %w", o.NKey, err)
+			return nil, fmt.Errorf("%w %s: %w", ErrKeyFile, o.NKey, err)
 		}
 		options = append(options, nkey)
 	}

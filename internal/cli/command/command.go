@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -71,7 +72,7 @@ func RejectUnknown(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	hint := "troupe --help lists the commands"
+	hint := c.CommandPath() + " --help lists the commands"
 	var names []string
 	for _, sub := range c.Commands() {
 		names = append(names, sub.Name())
@@ -92,7 +93,11 @@ func ExplainFlagError(c *cobra.Command, err error) error {
 	if word, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok {
 		var names []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if near := config.NearestName(word, names); near != "" {
+		near := config.NearestName(word, names)
+		if slices.Contains(names, "max-"+word) {
+			near = "max-" + word
+		}
+		if near != "" {
 			hint = "did you mean --" + near + "?"
 		}
 	}

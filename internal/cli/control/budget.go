@@ -125,6 +125,9 @@ func (l *budgetFlags) areValid(c *cobra.Command) bool {
 }
 
 func checkBudgetArguments(c *cobra.Command, args []string) error {
+	if len(args) == 2 && (args[0] == "set" || args[0] == "freeze") { // as in "troupe policy set RUN"
+		args[0], args[1] = args[1], args[0]
+	}
 	switch {
 	case len(args) == 1, len(args) == 2 && (args[1] == "set" || args[1] == "freeze"):
 		return nil

@@ -162,7 +162,9 @@ func (r *Flags) completeFlags(a *console.Console, origins *Origins, c *cobra.Com
 	if err := r.CheckConversation(c); err != nil {
 		return err
 	}
-	r.completeSchedule(a.Getenv)
+	if err := r.completeSchedule(a.Getenv); err != nil {
+		return err
+	}
 	if q.RunID == "" {
 		q.RunID = client.NewID()
 	}

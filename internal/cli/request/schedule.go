@@ -1,12 +1,16 @@
 package request
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/schedule"
 )
 
 // addScheduleFlags adds the flags that make a schedule of a run.
@@ -34,11 +38,24 @@ func (r *Flags) IsScheduled() bool {
 	return r.Request.At != "" || r.Request.Every != "" || r.Request.On != ""
 }
 
-// completeSchedule fills in the time zone of this machine: the node may be in another one.
-func (r *Flags) completeSchedule(getenv func(string) string) {
-	if q := &r.Request; q.Zone == "" && (q.At != "" || q.Every != "") {
+// completeSchedule fills in the time zone of this machine, because the node may be in another one. It refuses times that
+// no node can read.
+func (r *Flags) completeSchedule(getenv func(string) string) error {
+	q := &r.Request
+	if q.Zone == "" && (q.At != "" || q.Every != "") {
 		q.Zone = localZone(getenv)
 	}
+	zone, err := time.LoadLocation(q.Zone)
+	if err == nil && q.At != "" {
+		_, err = schedule.ParseTime(q.At, time.Now(), zone)
+	}
+	if err == nil && q.Every != "" {
+		_, err = schedule.NewRule(schedule.Times{Every: q.Every, Zone: q.Zone}, time.Now())
+	}
+	if bad := (*schedule.Problem)(nil); errors.As(err, &bad) {
+		return exit.UsageError(bad.Hint, "%s", bad.Text)
+	}
+	return nil // the node refuses a zone that it does not know
 }
 
 // localZone is the IANA name of the time zone of this machine; "" (UTC) if it has none.

@@ -34,6 +34,8 @@ func explainError(err error) (code int, hint string) {
 		return exit.NoNode, "enable JetStream on the server (nats-server -js) or for this account"
 	case errors.Is(err, bus.ErrUnfit):
 		return exit.NoNode, "docs/profiles.md lists what each profile needs; --durability lazy needs less"
+	case errors.Is(err, bus.ErrKeyFile):
+		return exit.Usage, "--nkey (NATS_NKEY) names the file with the seed of the user"
 	case errors.Is(err, bus.ErrCredentials):
 		return exit.NoNode, "give --creds, --nkey, --user or --token, or a --context of the nats CLI"
 	case errors.Is(err, statedir.ErrNoServer):

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +22,7 @@ import (
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/mcpclient"
+	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/provider/catalog"
 )
 
@@ -141,6 +144,11 @@ func (n *program) checkDurability() error {
 func (n *program) checkServer() error {
 	if n.setup && !n.cfg.Bus.NamesServer() {
 		return fmt.Errorf("%w: --setup needs a server: -s or --context", errConfiguration)
+	}
+	if m := n.cfg.Model; m != "" && !strings.HasPrefix(m, provider.Script+"/") { // a run reads its script
+		if _, err := provider.Choose(context.Background(), provider.Config{Model: m, Env: os.Getenv}); errors.Is(err, provider.ErrName) {
+			return fmt.Errorf("%w: --model: %w", errConfiguration, err)
+		}
 	}
 	if p := n.cfg.Profile; p != "" && !slices.Contains(bus.AllProfiles(), p) {
 		return fmt.Errorf("%w: --profile is one of %s, not %q", errConfiguration, profileNames(), p)
