@@ -23,7 +23,7 @@ func TestASchemaThatNeverEndsIsRefused(t *testing.T) {
 		`{"$ref":"#/%24defs/a","$defs":{"a":{"$ref":"#/%24defs/a"}}}`:     "not to a place of the document",
 		`{"properties":{"a":{"$id":"https://example.com/s","$ref":"#"}}}`: "$id at #/properties/a",
 		`{"$ref":""}`: "not to a place of the document",
-		`[]`:          "no JSON object", `{`: "no JSON object", `null`: "no JSON object",
+		`[]`:          "not a JSON object", `{`: "not a JSON object", `null`: "not a JSON object",
 		`{"description":"` + strings.Repeat("x", model.SchemaBytesMax) + `"}`: "bytes, at most",
 	} {
 		if err := model.CheckSchema(text); !errors.Is(err, model.ErrSchema) || !strings.Contains(err.Error(), want) {

@@ -100,7 +100,7 @@ var wrongFiles = []wrongInput{
 	usage("run $OK --attach . hi", "--attach .: not a regular file"),
 	usage("run $OK --json-schema nowhere.json hi", "--json-schema nowhere.json: no such file", "a file with a JSON Schema"),
 	usage("run $OK --json-schema . hi", "--json-schema .: not a regular file"),
-	usage("run $OK --json-schema $BROKEN hi", "--json-schema", "no JSON object"),
+	usage("run $OK --json-schema $BROKEN hi", "--json-schema", "not a JSON object"),
 	usage("run $OK --json-schema $TYPO hi", `"objct" is not a type of JSON Schema`, "did you mean object?"),
 	usage("run $OK --json-schema $NESTED hi", `"strng" is not a type of JSON Schema`, "did you mean string?"),
 	usage("run $OK --pricing-file $BROKEN hi", "models.dev", "--pricing-file names the file"),

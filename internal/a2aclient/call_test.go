@@ -271,12 +271,12 @@ func TestSettingsOfA2AAgents(t *testing.T) {
 	for want, a := range map[string]Agent{
 		"a name has letters":              {Name: "a b", URL: "https://x"},
 		"it has no url":                   {Name: "a"},
-		"no http or https URL":            {Name: "a", URL: "ftp://x"},
+		"not an http or https URL":        {Name: "a", URL: "ftp://x"},
 		"a password has no place":         {Name: "a", URL: "https://me:secret@x"},
 		"would travel unencrypted":        {Name: "a", URL: "http://agents.example.com", TokenEnv: "TOKEN"},
 		"and not the token itself":        {Name: "a", URL: "https://x", TokenEnv: "sk-123"},
 		"needs token_env":                 {Name: "a", URL: "https://x", TokenHeader: "X-Key"},
-		"no header that can carry":        {Name: "a", URL: "https://x", TokenEnv: "T", TokenHeader: "Host"},
+		"not a header that can carry":     {Name: "a", URL: "https://x", TokenEnv: "T", TokenHeader: "Host"},
 		"endpoint: the token would":       {Name: "a", URL: "https://x", Endpoint: "http://x", TokenEnv: "T"},
 		"endpoint: it is not an http or ": {Name: "a", URL: "https://x", Endpoint: "x"},
 	} {

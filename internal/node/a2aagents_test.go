@@ -141,7 +141,7 @@ func TestEndsOfA2AAgents(t *testing.T) {
 		"rejects":  {[]string{a2apeer.TaskEvent("1", "REJECTED")}, []string{"it rejected the task: it gave no reason"}},
 		"stopped":  {[]string{a2apeer.TaskEvent("1", "CANCELED")}, []string{"was canceled where the agent runs, and not by this run"}},
 		"wants":    {[]string{a2apeer.TaskEvent("1", "WORKING"), a2apeer.StatusEvent("1", "AUTH_REQUIRED", "Log in.")}, []string{"wants an authorization that nobody gives", `"Log in."`, "(its task was canceled)"}},
-		"nonsense": {[]string{`[1,2,3]`}, []string{"no message of the protocol", "unknown"}},
+		"nonsense": {[]string{`[1,2,3]`}, []string{"not a message of the protocol", "unknown"}},
 	}
 	var names []string
 	peers, agents := map[string]*a2apeer.Peer{}, []a2aclient.Agent{}

@@ -92,7 +92,7 @@ func TestSchemaIsReadOnlyFromTheFilesDirectory(t *testing.T) {
 	}
 	for ref, want := range map[string]string{
 		"../outside.json": "leads out", dir + "/outside.json": "leads out", "schemas": "not a regular file", "none.json": "no such file",
-		"schemas/text.json": "no JSON object", "schemas/large.json": "bytes, at most",
+		"schemas/text.json": "not a JSON object", "schemas/large.json": "bytes, at most",
 	} {
 		_, err := load(ref)
 		if !errors.Is(err, ErrField) || !strings.Contains(err.Error(), want) {
