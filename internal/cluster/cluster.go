@@ -113,7 +113,7 @@ func (o *Owner) FillCounts(i *client.NodeInfo) {
 }
 
 // CountUnread returns how many entries the actors on this node were sent and have not read.
-func (o *Owner) CountUnread() int64 { return o.census.unread.Load() }
+func (o *Owner) CountUnread() int64 { return o.actors.unread.Load() }
 
 // ObserveActors subscribes to the status reports of the actors, and bounds the live runs.
 func (o *Owner) ObserveActors(cfg *actors.Config) {
