@@ -294,7 +294,7 @@ func TestConnectionWithTokenStaysOpen(t *testing.T) {
 		{"GET", "/api/v2", "", 404},
 		{"POST", "/api/v1/runs", `{"promt":1}`, 400},
 		{"POST", "/api/v1/tickets", "{}", 201},
-		{"POST", "/mcp", "{}", 200},
+		{"POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, 200},
 		{"GET", "/", "", 200},
 	} {
 		c.send(q.method, q.path, withToken, q.body, len(q.body))
