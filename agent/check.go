@@ -107,6 +107,9 @@ func (c *toolRules) onlyConfirms(call model.ToolCall) bool {
 	return call.Name == sendTool || isBacklogTool(call.Name) || call.Name == delegateTool && args.Background
 }
 
+// mcpPrefix begins the names of the tools of MCP servers.
+const mcpPrefix = "mcp__"
+
 // validateCall checks one call before the loop acts on it. It returns a call that must
 // not run as Ended, with an error result for the model.
 func validateCall(s State, t model.ToolCall, index int) Call {
@@ -116,7 +119,11 @@ func validateCall(s State, t model.ToolCall, index int) Call {
 	}
 	toolSpec, known := s.tools.specs[t.Name]
 	if !known { //mutant:unknown-tool
-		return c.deny(fmt.Sprintf("unknown tool %q; the tools are: %s", clip.Text(t.Name, history.NameBytesShown), s.tools.names))
+		end := Call.fail
+		if strings.HasPrefix(t.Name, mcpPrefix) { // its server is missing or off; another name is the model's mistake
+			end = Call.deny
+		}
+		return end(c, fmt.Sprintf("unknown tool %q; the tools are: %s", clip.Text(t.Name, history.NameBytesShown), s.tools.names))
 	}
 	c.Class = toolSpec.Class
 	if t.Cut { //mutant:cut-args-run
@@ -224,7 +231,7 @@ const (
 
 func (c Call) fail(text string) Call { return c.end(model.ToolResult{Text: text, Error: true}) }
 
-// deny ends a call of a tool that the agent does not have, a call that the rights of the agent, a rule or a hook do not
+// deny ends a call of a tool of an MCP server that the agent does not have, a call that the rights of the agent, a rule or a hook do not
 // permit, or one that needs an approval in an unattended run. A person's "no" is not a denial: it directs the agent.
 func (c Call) deny(text string) Call {
 	c.Denied = true

@@ -157,7 +157,7 @@ type Call struct {
 	Result     model.ToolResult
 	Declares   bool          // a failure of the agent
 	IsDeclared bool          // … which counts
-	Denied     bool          // the agent does not have the tool, or its permissions, a rule or a hook denied it: see deny
+	Denied     bool          // the tool of an MCP server is not there, or its permissions, a rule or a hook denied it: see deny
 	Taken      bool          // a handoff: the other agent has the conversation
 	Handed     *handedAnswer // a handoff: how the other agent has ended
 	// DeniedByPerson: a person said no. That directs the agent, so it is no obstacle.

@@ -84,12 +84,12 @@ func TestAToolThatCannotBeMadeIsRefusedByTheSet(t *testing.T) {
 	}
 }
 
-func TestAResultThatIsNoJSONIsAnErrorResult(t *testing.T) {
+func TestAResultThatIsNotJSONIsAnErrorResult(t *testing.T) {
 	tools, err := tool.NewSet(tool.Func("a", "", model.Read, func(context.Context, struct{}) (any, error) { return func() {}, nil }))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := tools.Call(context.Background(), "a", tool.Call{}); !r.Error || !strings.Contains(r.Text, "no JSON") {
+	if r := tools.Call(context.Background(), "a", tool.Call{}); !r.Error || !strings.Contains(r.Text, "not JSON") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -149,7 +149,7 @@ func TestNodeRefusesInvalidFlags(t *testing.T) {
 	}{
 		{[]string{"--durability", "never"}, 2, "--durability is sync or lazy"},
 		{[]string{"--root", "nowhere"}, 2, "nowhere"},
-		{[]string{"--nats-port", "99999"}, 2, "no port"},
+		{[]string{"--nats-port", "99999"}, 2, "not a port"},
 		{[]string{"--max-live-runs", "-1"}, 2, "--max-live-runs and --max-queued-runs must not be negative"},
 		{[]string{"--reconcile-every", "-1s"}, 2, "--reconcile-every -1s"},
 		{[]string{"--retain-age", "0"}, 2, `retain_age: "0" is neither an age such as 36h, 30d or 8w nor off`},

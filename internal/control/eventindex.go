@@ -185,9 +185,6 @@ func (x *eventIndex) fit() (err error) {
 	}
 	states := 0
 	for _, l := range x.logs {
-		if l.closed {
-			l.reader, l.agent, l.bytes = nil, nil, 0
-		}
 		states += l.bytes
 	}
 	if states <= indexStatesMax {
@@ -199,7 +196,7 @@ func (x *eventIndex) fit() (err error) {
 			break
 		}
 		states -= l.bytes
-		l.reader, l.agent, l.bytes = nil, nil, 0
+		l.forget()
 	}
 	return nil
 }
@@ -259,7 +256,9 @@ func (r *indexReader) readEntry(l *indexedLog, m mailbox.Message) error {
 	}
 	read := l.reader.Next(m)
 	l.bytes += len(m.Data)
-	l.closed = l.reader.Phase == activation.Closed
+	if l.closed = l.reader.Phase == activation.Closed; l.closed {
+		defer l.forget() // a pass over a run of many agents holds the states of those that have not ended
+	}
 	at := x.list.names[l.number]
 	if known || read.N <= x.from[at] {
 		return nil
@@ -278,6 +277,9 @@ func (r *indexReader) readEntry(l *indexedLog, m mailbox.Message) error {
 	}
 	return nil
 }
+
+// forget drops the state of a log, to free memory.
+func (l *indexedLog) forget() { l.reader, l.agent, l.bytes = nil, nil, 0 }
 
 // begin begins the replay of a log.
 func (l *indexedLog) begin() {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/troupe-run/troupe/internal/lazyregexp"
 	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/internal/suggest"
 	"github.com/troupe-run/troupe/internal/workdir"
 )
 
@@ -225,7 +226,11 @@ func (fileServer) unknownKeys(path, name string, raw json.RawMessage) []string {
 		if i == keysNamed {
 			return append(notes, fmt.Sprintf("%s: the server %.80s: %d more keys are not known and do nothing", path, name, len(unknown)-i))
 		}
-		notes = append(notes, fmt.Sprintf("%s: the server %.80s: the key %.40q is not known and does nothing", path, name, key))
+		note := fmt.Sprintf("%s: the server %.80s: the key %.40q is not known and does nothing", path, name, key)
+		if near := suggest.Nearest(key, formKeys); near != "" {
+			note += "; did you mean " + near + "?"
+		}
+		notes = append(notes, note)
 	}
 	return notes
 }

@@ -169,7 +169,7 @@ func TestForeignAgentsAreDelegates(t *testing.T) {
 		"asks": {func(p *foreignPeer, m *nats.Msg) { // its answer would be an entry of a log
 			p.send(m, `{"type":"status","data":"ack"}`, `{"type":"query","data":{"id":"1","reply_subject":"troupe.box.r.root","prompt":"Which one?"}}`)
 		}, []string{"none of the protocol, and was not sent", `"Which one?"`}, true},
-		"hostile": {func(p *foreignPeer, m *nats.Msg) { p.send(m, "\xff\xfe{") }, []string{"no chunk of the protocol", "unknown"}, true},
+		"hostile": {func(p *foreignPeer, m *nats.Msg) { p.send(m, "\xff\xfe{") }, []string{"not a chunk of the protocol", "unknown"}, true},
 		"endless": {func(p *foreignPeer, m *nats.Msg) {
 			for range 20 {
 				p.send(m, `{"type":"response","data":"`+long+`"}`)

@@ -205,7 +205,7 @@ func TestAServerOfTheDirectoryDoesNotRunUntilItIsAllowedAndNotWhenItIsAnother(t 
 	if !hasNote(off.Notes, "the MCP server stage is off: it was never allowed; it would use "+os.Args[0]+"; `troupe mcp allow stage --dir "+dir+"` allows it") {
 		t.Errorf("%q", off.Notes)
 	}
-	if i := waitFinished(t, c, off.RunID, spec.Completed); !strings.Contains(i.Result.Text, "unknown tool") || len(starts()) > 0 {
+	if i := waitFinished(t, c, off.RunID, spec.Failed); !strings.Contains(i.Result.Detail, "unknown tool") || len(starts()) > 0 {
 		t.Errorf("%q, started %v", i.Result.Text, starts())
 	}
 	allowServer(t, h, dir)

@@ -40,7 +40,7 @@ func TestANodeFileThatIsNotOursIsNotFollowed(t *testing.T) {
 		"accessible to other users": func(path string) error {
 			return errors.Join(os.WriteFile(path, []byte(said(e.URL())), 0o600), os.Chmod(path, 0o644))
 		},
-		"no regular file": func(path string) error {
+		"not a regular file": func(path string) error {
 			there := filepath.Join(filepath.Dir(path), "there")
 			return errors.Join(os.WriteFile(there, []byte(said(e.URL())), 0o600), os.Symlink(there, path))
 		},

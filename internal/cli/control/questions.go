@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
@@ -21,7 +22,8 @@ func (cs *Commands) Questions() *cobra.Command {
 		Use: "questions [RUN]", Args: command.Between(0, 1, "RUN"),
 		Short: "List the questions that agents ask a person, the oldest first",
 		Long: `List the questions that agents ask a person, the oldest first: those of all runs, or of one.
-On a terminal each question stands below its row, whole; elsewhere in its row.`,
+On a terminal each question stands below its row, whole; elsewhere its beginning stands in its
+row, and -o json has the whole.`,
 		Example:     "  troupe questions\n  troupe questions last\n  troupe questions -o json",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -61,6 +63,9 @@ func listQuestions(ctx context.Context, s *session.Session, args []string) ([]cl
 // questionIndent is how far a question stands in below its row.
 const questionIndent = "    "
 
+// pipedTextMax is how many bytes of a text stand in a row where no terminal shows it: -o json has the whole.
+const pipedTextMax = 160
+
 // questionsPage draws questions as a table. On a terminal, whose rows have no room for it, each question stands below its
 // row, and the whole of it can be read.
 func questionsPage(p *console.Page, list []client.Question) []string {
@@ -71,7 +76,7 @@ func questionsPage(p *console.Page, list []client.Question) []string {
 	}
 	if p.Width == console.Unbounded {
 		for i, q := range list {
-			rows[i] = append(rows[i], questionLine(q), journalLine(q))
+			rows[i] = append(rows[i], clip.Text(questionLine(q), pipedTextMax), clip.Text(journalLine(q), pipedTextMax))
 		}
 		p.AddTable(console.Left(append(head, "QUESTION", "RUN'S TASK AND JOURNAL")...), rows)
 		return p.Lines

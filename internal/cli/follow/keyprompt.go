@@ -181,8 +181,13 @@ func describeAnswers(q client.Question) []string {
 			"r, n REASON  the same, and the agent reads your reason", "t TEXT  it does not run again, and TEXT is its outcome: write what you know", whole}
 	case q.Digest != "":
 		lines := []string{"y  the call runs once"}
-		if q.Rule != "" {
-			lines = append(lines, "a  it runs, and so do calls that "+term.CleanLine(q.Rule)+" matches, until the run ends", "p  the same, and in your runs in its directory that begin later (runs at work still ask)")
+		if q.Rule == "" {
+			lines = append(lines, "a, p  are not offered: no permission rule means just calls like this one, such as several commands in one line")
+		} else {
+			lines = append(lines, "a  it runs, and so do calls that "+term.CleanLine(q.Rule)+" matches, until the run ends")
+		}
+		if newKeyPrompt(q, time.Time{}).offersProject() {
+			lines = append(lines, "p  the same, and in your runs in its directory that begin later (runs at work still ask)")
 		}
 		return append(lines, "n  it does not run", "r, n REASON  it does not run, and the agent reads your reason (Esc goes back)", "s  it does not run, and the agent goes on",
 			"t TEXT  it does not run, and TEXT is its result", whole)

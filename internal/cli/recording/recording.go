@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -63,6 +64,9 @@ func (cs *Commands) Load(text string) (f runfile.File, err error) {
 // ReadFile reads a run file.
 func ReadFile(path string) (runfile.File, error) {
 	in, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return runfile.File{}, exit.UsageError("troupe dump RUN > FILE writes a run file; troupe list shows the runs", "%s: there is no such file", path)
+	}
 	if err != nil {
 		return runfile.File{}, err
 	}

@@ -20,6 +20,9 @@ import (
 // lineBytesMax bounds one message of a chat: more than a node accepts, so that the node reports it.
 const lineBytesMax = 256 << 10
 
+// chatHelp says what may be typed.
+const chatHelp = "each line is a message; /NAME calls a command of the project; /exit or Ctrl-D ends the chat"
+
 // Chat makes the command chat.
 func (cs *Commands) Chat() *cobra.Command {
 	var flags request.Flags
@@ -31,7 +34,8 @@ conversation: each run goes on with the history and the journal of the one befor
 --agent names the agent that gets the first message; if it hands off the conversation,
 later messages go to the agent that has it.
 The conversation stays; "troupe chat --conversation ID" goes on with it, today or
-another day. An empty line is skipped; "/exit" or the end of the input ends the chat.
+another day. An empty line is skipped; "/exit" or the end of the input ends the chat,
+and "/help" says so.
 A message whose run fails is reported, and the next one goes on; the exit code is then
 that of the last run that failed.`,
 		Example: `  troupe chat --dir .
@@ -70,6 +74,9 @@ func (cs *Commands) chat(c *cobra.Command, flags *request.Flags) error {
 	typed := term.IsTTY(cs.Console.In)
 	if !cs.Console.Quiet {
 		cs.Console.Say("conversation " + term.CleanLine(flags.Request.Conversation))
+		if typed {
+			cs.Console.Say(chatHelp)
+		}
 	}
 	lines := bufio.NewScanner(cs.Console.In)
 	lines.Buffer(nil, lineBytesMax)
@@ -87,6 +94,10 @@ func (cs *Commands) chat(c *cobra.Command, flags *request.Flags) error {
 		}
 		if text == "/exit" {
 			break
+		}
+		if text == "/help" {
+			cs.Console.Say(chatHelp)
+			continue
 		}
 		err := cs.say(c, *flags, text)
 		flags.KeepsHolder = true // --agent begins the conversation; later messages go to the agent that has it
