@@ -53,7 +53,7 @@ func writeJSON(w http.ResponseWriter, code int, doc any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = w.Write(append(raw, '\n'))
+	_, _ = w.Write(append(raw, '\n')) // an error means that the client is gone
 }
 
 // refuseError answers a request with the error of the node, or of the way to it.

@@ -136,9 +136,8 @@ func (f *follower) dropConsumer() {
 	if f.sub == nil {
 		return
 	}
-	// Errors here mean that there is no connection, and so no subscription; the server deletes
-	// a consumer without one by itself.
-	_ = f.sub.Unsubscribe()
+	_ = f.sub.Unsubscribe() // an error means that there is no connection, and so no subscription
+	// The server deletes a consumer without a subscription by itself, so an error loses nothing.
 	_ = f.post.cfg.Reader.Publish(f.post.cfg.APIPrefix+"CONSUMER.DELETE."+f.stream.CachedInfo().Config.Name+"."+f.name, nil)
 	f.sub, f.name = nil, ""
 }
