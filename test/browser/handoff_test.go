@@ -34,7 +34,7 @@ agents:
 	look := func(where string) {
 		s.do(where+": the tree", s.sees("2 agents · 1 handoff"), s.sees("billing (root-1-0) took over at "), s.sees("took over from triage (root) at "))
 		s.do(where+": who gave it", press("2"), s.sees("Billing takes over."), s.sees("billing (root-1-0) took over at "))
-		s.do(where+": the messages", press("7"), s.sees("handoff"), s.sees("root-1-0"))
+		s.do(where+": the messages", press("7"), s.sees("handoff"), s.sees("triage → billing"))
 	}
 	s.do("the run", chromedp.Navigate("http://"+s.address+"/#/run/"+run+"/tree"))
 	look("the page")
