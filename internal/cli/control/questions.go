@@ -64,7 +64,7 @@ func listQuestions(ctx context.Context, s *session.Session, args []string) ([]cl
 const questionIndent = "    "
 
 // pipedTextMax is how many bytes of a text stand in a row where no terminal shows it: -o json has the whole.
-const pipedTextMax = 160
+const pipedTextMax = 400
 
 // questionsPage draws questions as a table. On a terminal, whose rows have no room for it, each question stands below its
 // row, and the whole of it can be read.
