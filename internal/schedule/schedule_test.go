@@ -68,7 +68,7 @@ func TestWishesThatAreRefused(t *testing.T) {
 	for want, w := range map[string]Times{
 		"in the past":         {At: "2026-03-28T11:00:00Z"},
 		"too far ahead":       {At: "2096-03-28T11:00:00Z"},
-		"not a time":             {At: "soon"},
+		"not a time":          {At: "soon"},
 		"there is no":         {At: "2026-03-29 02:30", Zone: "Europe/Berlin"},
 		"time zone":           {At: "+1m", Zone: "Europe/Nowhere"},
 		`"../../etc/passwd"`:  {At: "+1m", Zone: "../../etc/passwd"},
