@@ -53,8 +53,9 @@ func (s *superStates) replay(ctx context.Context, post mailbox.Store, run string
 	if err != nil {
 		return supervisorReplay{}, err
 	}
-	s.put(k, time.Now())
-	return supervisorReplay{state: k.machine.State, damage: k.reader.Damage, place: k.place, requests: k.reader.Requests()}, nil
+	r := supervisorReplay{state: k.machine.State, damage: k.reader.Damage, place: k.place, requests: k.reader.Requests()}
+	s.put(k, time.Now()) // the next request uses k from here on
+	return r, nil
 }
 
 func newSuperState(run string) *superState {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,11 @@ import (
 // log that was replaced, and the states leave memory.
 func TestStateOfALongLogIsReadOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		kept := func(s *superStates) int {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return len(s.list)
+		}
 		var read atomic.Int64
 		post := readStore{Store: memory.New(memory.Config{}), read: &read}
 		states := &superStates{}
@@ -31,30 +37,54 @@ func TestStateOfALongLogIsReadOn(t *testing.T) {
 		ask("short")
 		ask("long")
 		putPolicy(t, post, "long", 5000)
-		if ask("long"); read.Load() != 2 || len(states.list) != 1 {
-			t.Errorf("%d entries were read for one, %d states are kept", read.Load(), len(states.list))
+		if ask("long"); read.Load() != 2 || kept(states) != 1 {
+			t.Errorf("%d entries were read for one, %d states are kept", read.Load(), kept(states))
 		}
 		if err := post.Purge(t.Context(), mailbox.At("long", mailbox.Super), 0); err != nil {
 			t.Fatal(err)
 		}
 		openedRun(t, post, "long", 2)
 		ask("long")
-		if len(states.list) != 0 {
+		if kept(states) != 0 {
 			t.Error("the state of a log that is gone is kept")
 		}
 		for i := range superStatesMax + 3 {
 			states.put(&superState{run: string(rune('a' + i)), entries: superEntriesMin, bytes: 1}, time.Now())
 		}
-		if len(states.list) != superStatesMax {
-			t.Errorf("%d states are kept", len(states.list))
+		if kept(states) != superStatesMax {
+			t.Errorf("%d states are kept", kept(states))
 		}
 		states.put(&superState{run: "large", entries: superEntriesMin, bytes: superBytesMax}, time.Now())
-		if len(states.list) != 1 {
-			t.Errorf("%d states are kept beside one of the most bytes", len(states.list))
+		if kept(states) != 1 {
+			t.Errorf("%d states are kept beside one of the most bytes", kept(states))
 		}
 		<-time.After(superAge + 2*time.Second)
-		if synctest.Wait(); len(states.list) != 0 {
-			t.Errorf("%d states are kept for clients that do not come back", len(states.list))
+		if synctest.Wait(); kept(states) != 0 {
+			t.Errorf("%d states are kept for clients that do not come back", kept(states))
 		}
 	})
+}
+
+// Requests for one run at the same time each get a state and the place of its last entry, although they take turns with
+// one kept state: the race detector watches.
+func TestRequestsAtOnceTakeTurnsWithAState(t *testing.T) {
+	post := memory.New(memory.Config{})
+	openedRun(t, post, "long", superEntriesMin+10)
+	states := &superStates{}
+	var asking sync.WaitGroup
+	for i := range 4 {
+		asking.Go(func() {
+			last := uint64(0)
+			for j := range 300 {
+				putPolicy(t, post, "long", 6000+1000*i+j)
+				got, err := states.replay(t.Context(), post, "long")
+				if err != nil || got.place <= last {
+					t.Errorf("place %d after %d, %v", got.place, last, err)
+					return
+				}
+				last = got.place
+			}
+		})
+	}
+	asking.Wait()
 }
