@@ -231,8 +231,9 @@ const (
 
 func (c Call) fail(text string) Call { return c.end(model.ToolResult{Text: text, Error: true}) }
 
-// deny ends a call of a tool of an MCP server that the agent does not have, a call that the rights of the agent, a rule or a hook do not
-// permit, or one that needs an approval in an unattended run. A person's "no" is not a denial: it directs the agent.
+// deny ends a call that the rights of the agent, a rule or a hook do not permit, one that needs an approval in an
+// unattended run, or one of a tool of an MCP server that is not there. A person's "no" is not a denial: it directs the
+// agent.
 func (c Call) deny(text string) Call {
 	c.Denied = true
 	return c.fail(text)

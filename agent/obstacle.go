@@ -11,11 +11,11 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// An obstacle is something that the agent wanted to do and that was not done: a call of a tool of an MCP
-// server that is not there, or that a rule or a hook denied, a file that could not be written, a tool with a side effect that failed, or a child that
-// refused or failed. It is gone once the same thing succeeds. An agent that claims completion despite an obstacle says
-// what is true: its task is done anyway (doneMark), or it failed or refuses (spec.FailedMark,
-// spec.RefusedMark). Any other answer is no success.
+// An obstacle is something that the agent wanted to do and that was not done: a call that a rule or a hook
+// denied, a call of a tool of an MCP server that is not there, a file that could not be written, a tool with a side
+// effect that failed, or a child that refused or failed. It is gone once the same thing succeeds. An agent that claims
+// completion despite an obstacle says what is true: its task is done anyway (doneMark), or it failed or refuses
+// (spec.FailedMark, spec.RefusedMark). Any other answer is not a success.
 type obstacle struct {
 	Target string `msgpack:"t"` // what a later success must concern
 	Call   string `msgpack:"c"` // on one line
@@ -116,9 +116,9 @@ func startsChild(c Call) bool {
 
 // obstacleTarget returns what a call was about, and whether it is an obstacle that it came to nothing. A read that
 // fails, and a command that exits with an error, are none: they are information. Neither is a call that the model got
-// wrong, by another name or its arguments, unless it was to write a file: nothing but a later write makes up for it. A handoff that was not accepted for
-// another reason than a denial is none: the agent still has the conversation, and its answer or a
-// later handoff makes up for it.
+// wrong, by the tool's name or its arguments, unless it was to write a file: nothing but a later write makes up for it.
+// A handoff that was not accepted for another reason than a denial is none: the agent still has the conversation, and
+// its answer or a later handoff makes up for it.
 func obstacleTarget(c Call) (target string, isObstacle bool) {
 	callKey, toolKey := fmt.Sprintf("call %d", callTarget(c)), toolTarget(c)
 	path := permission.WrittenPath(c.Name, c.Args)

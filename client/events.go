@@ -61,7 +61,7 @@ func (c *Client) Events(ctx context.Context, run string, from Cursor, follow boo
 	w := newEventWatcher(c, run, each)
 	maps.Copy(w.sure, from)
 	if follow {
-		feed, err := c.followRun(ctx, run)
+		feed, err := followRun(ctx, c, run)
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (c *Client) Events(ctx context.Context, run string, from Cursor, follow boo
 // calls each. The node need not replay the logs of the run before it delivers an event.
 func (c *Client) EventsFromNow(ctx context.Context, run string, begun func(Cursor), each func(Event, []byte) error) error {
 	w := newEventWatcher(c, run, each)
-	feed, err := c.followRun(ctx, run)
+	feed, err := followRun(ctx, c, run)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (c *Client) EventsFromNow(ctx context.Context, run string, begun func(Curso
 }
 
 // followRun subscribes to the live events of a run. The server has the subscription when it returns.
-func (c *Client) followRun(ctx context.Context, run string) (*eventFeed, error) {
+func followRun(ctx context.Context, c *Client, run string) (*eventFeed, error) {
 	subject, err := c.names.RunEvents(run)
 	if err != nil {
 		return nil, err

@@ -12,17 +12,20 @@ import (
 type Server struct {
 	Version string
 	RTT     time.Duration
+	// JetStream is nil if JetStream is enabled for the account, or an error that wraps bus.ErrNoJetStream. On an
+	// embedded server only the node may ask.
+	JetStream error
 }
 
-// Server measures the round trip to the server and reports its version.
-func (c *Client) Server() (Server, error) {
+// Server measures the round trip to the server, and reports its version and, if asked, whether it has JetStream.
+func (c *Client) Server(ctx context.Context, askJetStream bool) (Server, error) {
 	rtt, err := c.nc.RTT()
 	if err != nil {
 		return Server{}, fmt.Errorf("client: server: %w", err)
 	}
-	return Server{Version: c.nc.ConnectedServerVersion(), RTT: rtt}, nil
+	s := Server{Version: c.nc.ConnectedServerVersion(), RTT: rtt}
+	if askJetStream {
+		s.JetStream = bus.CheckJetStream(ctx, c.nc)
+	}
+	return s, nil
 }
-
-// JetStream returns nil if JetStream is enabled for the account, or an error that wraps
-// bus.ErrNoJetStream. On an embedded server only the node may ask.
-func (c *Client) JetStream(ctx context.Context) error { return bus.CheckJetStream(ctx, c.nc) }

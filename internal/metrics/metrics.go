@@ -115,12 +115,14 @@ type labelLimit struct {
 	seen map[string]map[string]struct{}
 }
 
+// labelText returns a text as the value of a label has it.
+func labelText(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), valueBytesMax)], "")
+}
+
 // value returns the value of a label, or valueOfTooMany.
 func (l *labelLimit) value(label, text string) string {
-	if len(text) > valueBytesMax {
-		text = text[:valueBytesMax]
-	}
-	text = strings.ToValidUTF8(text, "")
+	text = labelText(text)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known := l.seen[label]
@@ -144,6 +146,7 @@ func (l *labelLimit) valueOnceKnown(label, text string, exists bool) string {
 	if exists {
 		return l.value(label, text)
 	}
+	text = labelText(text)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, ok := l.seen[label][text]; ok {

@@ -93,10 +93,14 @@ func TestAttackInventedNamesTakeNoPlace(t *testing.T) {
 		r.Observe(event.Published{Kind: event.KindModelFinished, Data: event.ModelFinished{Model: "openai/m"}})
 	}
 	r.Observe(event.Published{Kind: event.KindToolFinished, Data: event.ToolCall{Tool: "shell", Error: true}})
+	long := strings.Repeat("x", 2*valueBytesMax)
+	r.Observe(event.Published{Kind: event.KindToolFinished, Data: event.ToolCall{Tool: long}})
+	r.Observe(event.Published{Kind: event.KindToolDenied, Data: event.ToolDecided{Tool: long}})
 	written := httptest.NewRecorder()
 	r.ServeHTTP(written, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for _, line := range []string{
 		`troupe_tool_calls_total{outcome="ok",tool="shell"} 2`, `troupe_tool_calls_total{outcome="error",tool="shell"} 1`,
+		`troupe_tool_calls_total{outcome="denied",tool="` + long[:valueBytesMax] + `"} 1`,
 		`troupe_provider_requests_total{code="ok",model="m",provider="openai"} 2`, `troupe_provider_requests_total{code="network",model="other",provider="ollama"} 400`,
 	} {
 		if !strings.Contains(written.Body.String(), line) {

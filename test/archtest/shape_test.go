@@ -13,6 +13,7 @@ const (
 	fileLinesMax = 400
 	testLinesMax = 800
 	funcLinesMax = 70
+	methodsMax   = 40
 )
 
 // TestFileSize: a file that outgrows its limit holds two ideas.
@@ -39,6 +40,34 @@ func TestFuncSize(t *testing.T) {
 			if n := f.fset.Position(fn.End()).Line - f.fset.Position(fn.Pos()).Line + 1; n > funcLinesMax {
 				t.Errorf("%s: %s has %d lines, at most %d: it must fit on a screen", f.lineOf(fn), fn.Name.Name, n, funcLinesMax)
 			}
+		}
+	}
+}
+
+// TestMethodSets: a type with more methods has several jobs.
+func TestMethodSets(t *testing.T) {
+	count := map[string]int{}
+	for _, f := range readSources(t) {
+		for _, d := range f.ast.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || f.test || fn.Recv == nil {
+				continue
+			}
+			of := fn.Recv.List[0].Type
+			if p, ok := of.(*ast.StarExpr); ok {
+				of = p.X
+			}
+			if name, ok := of.(*ast.Ident); ok {
+				count[f.dir+"."+name.Name]++
+			}
+		}
+	}
+	if len(count) == 0 {
+		t.Fatal("no methods were found")
+	}
+	for name, n := range count {
+		if n > methodsMax {
+			t.Errorf("%s has %d methods, at most %d: split its jobs", name, n, methodsMax)
 		}
 	}
 }

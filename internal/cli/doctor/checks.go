@@ -97,7 +97,7 @@ func checkServer(ctx context.Context, s *session.Session, answers bool) []checku
 	case s.OwnerPID > 0:
 		how = fmt.Sprintf("connected to the node of process %d through its socket", s.OwnerPID)
 	}
-	info, err := s.Server()
+	info, err := s.Server(ctx, !answers)
 	if err != nil {
 		return []checkup{{"nats", broken, exit.PlainText(err), "check the address and the network"}}
 	}
@@ -105,8 +105,8 @@ func checkServer(ctx context.Context, s *session.Session, answers bool) []checku
 	if answers {
 		return append(list, checkup{"jetstream", proven, "the node stores its index of runs in it", ""})
 	}
-	if err := s.JetStream(ctx); err != nil {
-		f := exit.Explain(err)
+	if info.JetStream != nil {
+		f := exit.Explain(info.JetStream)
 		return append(list, checkup{"jetstream", broken, exit.PlainText(f.Err), f.Hint})
 	}
 	return append(list, checkup{"jetstream", proven, "it is enabled for this account", ""})
