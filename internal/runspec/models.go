@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/troupe-run/troupe/agent/spec"
@@ -38,6 +39,9 @@ type modelSelection struct {
 func modelHint(err error) string {
 	if errors.Is(err, provider.ErrNoModel) {
 		return "`Config.Model` or `Task.Model` of the Go program names one, PROVIDER/MODEL; `-m` does for a request from the command line"
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return "name a script that exists: script/FILE below the directory in which the node was started, script//FILE by a whole path; docs/models.md#scripted-models"
 	}
 	return "`troupe models list` shows the models and the keys that they need; builtin/scout needs none"
 }

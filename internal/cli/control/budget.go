@@ -125,7 +125,7 @@ func (l *budgetFlags) areValid(c *cobra.Command) bool {
 }
 
 func checkBudgetArguments(c *cobra.Command, args []string) error {
-	if len(args) == 2 && (args[0] == "set" || args[0] == "freeze") { // as in "troupe policy set RUN"
+	if len(args) == 2 && (args[0] == "set" || args[0] == "freeze") { // as in "troupe policy set RUN"; the command reads args in this order
 		args[0], args[1] = args[1], args[0]
 	}
 	switch {

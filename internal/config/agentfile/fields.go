@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/troupe-run/troupe/internal/agentmemory"
+	"github.com/troupe-run/troupe/internal/amount"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
 )
@@ -83,7 +84,7 @@ func init() { // the readers refer to the tables
 			d.def.Budget.Tokens = readTokens(d, n, k)
 		},
 		"usd": func(d *decoder, k string, n *yaml.Node) {
-			d.def.Budget.USD = d.readNumber(withoutDollar(n), k, 0, 1e9, "an amount, such as 0.5 or $2")
+			d.def.Budget.USD = d.readNumber(withoutDollar(n), k, 0, amount.USDMax, "an amount, such as 0.5 or $2")
 		},
 		"share": func(d *decoder, k string, n *yaml.Node) {
 			d.def.Budget.Share = d.readNumber(n, k, 0, 1, "a part of the run's budget between 0 and 1, such as 0.2")
