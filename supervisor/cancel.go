@@ -62,11 +62,12 @@ func parkMember(s State, from spec.ID, f agent.Park, n uint64) (State, []Effect)
 	if m.Query == nil {
 		s.Parked++
 	}
-	// with ApprovedBy, the question is asked again for the second approval
+	// With ApprovedBy, the same question waits for its second approval: it keeps its identity, since an answer to it may
+	// be under way.
 	if f.ApprovedBy == "" || m.Query == nil || m.Query.Query != f.Query {
-		m.askedMS = s.Now
+		m.asked, m.askedMS = n, s.Now
 	}
-	m.Query, m.asked = &f, n
+	m.Query = &f
 	return s.put(m), nil
 }
 

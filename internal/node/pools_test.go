@@ -190,13 +190,17 @@ func TestDrainOfAPoolsLastNodeWarns(t *testing.T) {
 	if err != nil || len(named) != 1 || !strings.Contains(named[0].Warning, "pool gpu") {
 		t.Errorf("%+v, %v", named, err)
 	}
+	isTwo := func(state string) func() bool {
+		return func() bool {
+			list, err := c.Nodes(testContext(t))
+			return err == nil && len(list) == 2 && list[1].State == state
+		}
+	}
+	waitUntil(t, "node two leaves", isTwo("leaving"))
 	if _, err := c.Drain(testContext(t), client.DrainRequest{Node: "two", Undo: true}); err != nil {
 		t.Fatal(err)
 	}
-	waitUntil(t, "it stays", func() bool {
-		list, err := c.Nodes(testContext(t))
-		return err == nil && len(list) == 2 && list[1].State == "live"
-	})
+	waitUntil(t, "it stays", isTwo("live"))
 	if named, err = c.Drain(testContext(t), client.DrainRequest{Node: "one"}); err != nil || len(named) != 1 || named[0].Warning != "" {
 		t.Errorf("%+v, %v", named, err)
 	}
