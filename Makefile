@@ -31,7 +31,7 @@ exhaustive: exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 exhaustive-5
 exhaustive-1: ; go test -count=1 -timeout 20m ./model/anthropic ./model/gemini -wiretest.cuts=-1
 exhaustive-2: ; go test -count=1 ./internal/investigator -scout.files=5000 -scout.limits=1 && go test -count=1 ./internal/toolset/builtin -run '^TestAttack' -builtin.all && $(MAKE) collector
 exhaustive-3: ; go test -count=1 ./internal/node -run RandomPoints -node.forks=50 && go test -count=1 ./agent -agent.every=1 && go test -count=1 ./internal/process -run TestAttack -proc.looks=200
-exhaustive-4: ; $(MAKE) damage && go test -count=1 ./mailbox/local -local.all
+exhaustive-4: ; $(MAKE) damage && go test -count=1 ./internal/logstore/local -local.all
 exhaustive-5: ; go test -count=1 -timeout 20m ./model/openai -wiretest.cuts=-1
 mutants:  ; go run ./test/sim/mutants
 chaos:    ; go run ./test/chaos -kills $(KILLS)
@@ -88,7 +88,7 @@ fuzz-files: ; go test ./internal/runfile -run '^$$' -fuzz FuzzRead -fuzztime 60s
 bench:    ; go test ./actors -run '^$$' -bench . -benchtime 3x
 # The same workloads in troupe, a floor and eino (docs/benchmarks.md). BENCH=-short for a first look.
 bench-peers: ; cd test/bench && go run . $(BENCH)
-e2e:      screen ; go test -tags e2e -count=1 ./test/mockprovider/... ./test/e2e/...
+e2e:      screen ; go test -tags e2e -count=1 ./internal/test/mockprovider/... ./test/e2e/...
 # troupe top under tmux, at two sizes, while its node is killed
 screen:   ; go test -tags e2e -count=1 ./test/screen
 # Attacks on troupe: those of one account beside the code that they attack, those of a second account (Linux, root) in test/attacks.
@@ -118,4 +118,4 @@ page-bench:
 	cd test/browser && npm ci --ignore-scripts --no-audit --no-fund && go test -tags browser -count=1 -timeout 30m -v . $(PAGE_BENCH)
 
 # The tests of internal/node under the race detector; .ci/run runs an eighth of them.
-race:     ; CGO_ENABLED=1 go test -race -timeout 30m -skip '^TestAttack' ./internal/node ./mailbox/jetstream
+race:     ; CGO_ENABLED=1 go test -race -timeout 30m -skip '^TestAttack' ./internal/node ./internal/logstore/jetstream

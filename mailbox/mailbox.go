@@ -3,7 +3,7 @@
 // replay from the start.
 //
 // The package holds the interface (Post), the form of an entry and its bounded codec.
-// mailbox/memory, mailbox/jetstream and mailbox/local implement Store; all pass mailbox/boxtest.
+// mailbox/memory, internal/logstore/jetstream and internal/logstore/local implement Store; all pass mailbox/boxtest.
 package mailbox
 
 import (

@@ -25,9 +25,9 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/cluster/shard"
 	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
 // openTimeout bounds one pass over pools, leases or the runs of a shard.

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
 // PoolSize is the number of shards and streams with which a pool is made.

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/cluster/shard"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
 // TestShardsOfASecondStartAreRead: a node that finds no leader when it begins to hold shards begins again. The shards that it

@@ -9,9 +9,9 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cluster"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 	"github.com/troupe-run/troupe/internal/routes"
 	"github.com/troupe-run/troupe/internal/throttle"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
 // inspectCluster returns the function that describes the pools, leases, streams and throttles that this node sees.

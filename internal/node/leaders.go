@@ -8,8 +8,8 @@ import (
 
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
-	"github.com/troupe-run/troupe/mailbox/local"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
+	"github.com/troupe-run/troupe/internal/logstore/local"
 )
 
 // ServerWaitDefault is how long the start of a node waits for leaders: longer than a

@@ -29,6 +29,7 @@ import (
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/guardrail"
 	"github.com/troupe-run/troupe/internal/httpapi"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/process"
 	"github.com/troupe-run/troupe/internal/redact"
@@ -38,7 +39,6 @@ import (
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/internal/workspace"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
 // errPrograms is the error of Close if a process that a tool or hook started could not be ended in time.

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/cluster"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 )
 
 // SetupServer creates the streams and buckets on a server that nodes will share, with the given

@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 	"github.com/troupe-run/troupe/internal/telemetry"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
 // startSpans begins to export spans, if a receiver is known. A receiver that only the environment names may be meant

@@ -34,8 +34,8 @@ func TestNATS(t *testing.T) {
 			switch {
 			case server && !f.isBelow("internal/bus/embedded", "internal/bus/bustest") && !f.test:
 				t.Errorf("%s imports %s: only internal/bus/embedded embeds the server", f.lineOf(spec), p)
-			case client && !f.test && !lease && !f.isBelow("internal/bus", "mailbox/jetstream", "client", "internal/control", "internal/agentprotocol", "internal/node", "test/chaos"):
-				t.Errorf("%s imports %s: only internal/bus, mailbox/jetstream, client, internal/control, internal/agentprotocol, internal/cluster, the wiring in internal/node and what harms the servers talk to NATS", f.lineOf(spec), p)
+			case client && !f.test && !lease && !f.isBelow("internal/bus", "internal/logstore/jetstream", "client", "internal/control", "internal/agentprotocol", "internal/node", "test/chaos"):
+				t.Errorf("%s imports %s: only internal/bus, internal/logstore/jetstream, client, internal/control, internal/agentprotocol, internal/cluster, the wiring in internal/node and what harms the servers talk to NATS", f.lineOf(spec), p)
 			}
 		}
 	}
@@ -123,7 +123,7 @@ var layers = [][]string{
 	{"agent", "tool", "internal/assistant", "internal/guardrail", "internal/bus", "internal/metrics", "internal/verify", "model/anthropic", "internal/cassette", "model/gemini", "model/openai",
 		"internal/investigator", "internal/provider/catalog"},
 	{"internal/agentmemory"},
-	{"supervisor", "mailbox/jetstream", "mailbox/local", "internal/bus/embedded", "internal/cluster/shard", "internal/toolset/builtin", "internal/toolset/readresult", "internal/toolset/shell", "internal/toolset/skill", "internal/toolset/web", "internal/config/agentfile", "internal/hook", "internal/provider"},
+	{"supervisor", "internal/logstore/jetstream", "internal/logstore/local", "internal/bus/embedded", "internal/cluster/shard", "internal/toolset/builtin", "internal/toolset/readresult", "internal/toolset/shell", "internal/toolset/skill", "internal/toolset/web", "internal/config/agentfile", "internal/hook", "internal/provider"},
 	{"internal/activation", "internal/mcpclient", "internal/policy"},
 	{"actors", "client", "internal/replay", "internal/runfile", "internal/telemetry"},
 	{"client/audit", "client/report", "internal/answertext", "internal/abandon", "internal/approval", "internal/control", "internal/eval", "internal/refuse", "internal/term"},
@@ -196,7 +196,7 @@ func TestShellsKnowInterfaces(t *testing.T) {
 		}
 		for p, spec := range f.importSpecs() {
 			our, ok := strings.CutPrefix(p, module)
-			if ok && (strings.HasPrefix(our, "mailbox/") || strings.HasPrefix(our, "model/")) {
+			if ok && (strings.HasPrefix(our, "mailbox/") || strings.HasPrefix(our, "internal/logstore/") || strings.HasPrefix(our, "model/")) {
 				t.Errorf("%s imports %s: actors know mailboxes and models by their interfaces", f.lineOf(spec), our)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/failpoint"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 )
 
 // A budget race (FM22): many agents on all nodes reserve out of one limit, which is too

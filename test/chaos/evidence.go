@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
 // keepEvidence writes what the analysis of a broken promise needs into the directory of the

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
 // replayedRun collects facts from the logs of one run, read without the nodes.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 )
 
 // problems are the broken promises.

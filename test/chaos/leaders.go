@@ -11,7 +11,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 )
 
 // serverFaults injects faults into the servers and their connections while other faults hit

@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
+	"github.com/troupe-run/troupe/internal/logstore/local"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
-	"github.com/troupe-run/troupe/mailbox/local"
 )
 
 // storedLogs are the entries of a run in the store while no process runs it.

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
 // shardView is which node holds which shards, as the nodes reported some time ago.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
 // recorder appends to logs of its own pool, with the code that nodes use, and records outside of

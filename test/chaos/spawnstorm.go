@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 	"github.com/troupe-run/troupe/supervisor"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/test/mockprovider"
+	"github.com/troupe-run/troupe/internal/test/mockprovider"
 )
 
 // The fixtures of a run: the root looks and delegates twice in one reply, each

@@ -15,7 +15,7 @@ import (
 // names its store; without it the logs are in JetStream.
 const (
 	LogsInJetStream = "jetstream" // streams of the embedded server
-	LogsInFiles     = "local"     // files of package mailbox/local
+	LogsInFiles     = "local"     // files of package internal/logstore/local
 	DefaultLogStore = LogsInFiles
 
 	logStoreFileName = "log-store"

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/logstore/local"
 	"github.com/troupe-run/troupe/internal/replay"
 	"github.com/troupe-run/troupe/internal/verify"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/local"
 )
 
 // Dir judges the runs of a state directory whose node has ended.

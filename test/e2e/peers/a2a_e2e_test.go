@@ -22,7 +22,7 @@ import (
 
 	"github.com/troupe-run/troupe/internal/a2aclient"
 	"github.com/troupe-run/troupe/internal/node"
-	"github.com/troupe-run/troupe/test/npm"
+	"github.com/troupe-run/troupe/internal/test/npm"
 )
 
 //go:embed a2a/package.json a2a/package-lock.json bus/package.json bus/package-lock.json

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/troupe-run/troupe/test/npm"
+	"github.com/troupe-run/troupe/internal/test/npm"
 )
 
 //go:embed npm/package.json npm/package-lock.json

@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/boxtest"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
 // openBlobs opens the blobs of a server of their own.
@@ -145,7 +145,7 @@ func TestLibraryReadsOurBlobs(t *testing.T) {
 }
 
 // BenchmarkBlobs prints what a put of 1 MiB takes, alone and beside seven others:
-// go test ./mailbox/jetstream -run '^$' -bench Blobs
+// go test ./internal/logstore/jetstream -run '^$' -bench Blobs
 func BenchmarkBlobs(b *testing.B) {
 	const at = 8
 	for _, parallel := range []int{1, at} {

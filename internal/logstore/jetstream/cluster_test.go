@@ -15,9 +15,9 @@ import (
 	native "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/boxtest"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
 // startCluster starts three servers and returns a connection to the first. Somebody else

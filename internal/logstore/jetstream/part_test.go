@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
 // heardEntries is what a Part delivered, by address.

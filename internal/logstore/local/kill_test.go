@@ -10,9 +10,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/troupe-run/troupe/internal/logstore/local"
 	"github.com/troupe-run/troupe/internal/test/leaks"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/local"
 )
 
 // killedDir names the directory of the process that TestAcknowledgedAppendsSurviveAKill kills.

@@ -5,7 +5,7 @@
 // It needs Node.js 20 or later and npm. Its tests, and other tests that use it,
 // are built only with the tag e2e, where a missing tool is a failure:
 //
-//	go test -tags e2e ./test/mockprovider/...
+//	go test -tags e2e ./internal/test/mockprovider/...
 package mockprovider
 
 import (
@@ -24,7 +24,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/troupe-run/troupe/test/npm"
+	"github.com/troupe-run/troupe/internal/test/npm"
 )
 
 // Version is the version that is installed; package-lock.json pins its digest.

@@ -12,11 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/troupe-run/troupe/internal/test/mockprovider"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/anthropic"
 	"github.com/troupe-run/troupe/model/gemini"
 	"github.com/troupe-run/troupe/model/openai"
-	"github.com/troupe-run/troupe/test/mockprovider"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/bus/names"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 )
 
 // forgeries are messages to the inbox of an acknowledgement, none of them by the

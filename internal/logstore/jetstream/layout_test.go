@@ -11,8 +11,8 @@ import (
 	native "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
 func TestLayout(t *testing.T) {

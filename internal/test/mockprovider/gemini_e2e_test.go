@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/troupe-run/troupe/internal/test/mockprovider"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/gemini"
-	"github.com/troupe-run/troupe/test/mockprovider"
 )
 
 const geminiPath = "/v1beta/models/gemini-3.8-flash:streamGenerateContent"

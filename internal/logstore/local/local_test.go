@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/troupe-run/troupe/internal/logstore/local"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/boxtest"
-	"github.com/troupe-run/troupe/mailbox/local"
 )
 
 func openStore(t testing.TB, cfg local.Config) *local.Store {
