@@ -124,20 +124,18 @@ func (c *laneKeeper) enterLane(ctx context.Context, conversation string, accepte
 		c.cfg.laneKnown(conversation)
 		return accepted, nil
 	}
-	if note := continuedNote(conversation, accepted.RunID, s.Histories()); note != "" {
-		accepted.Notes = append(accepted.Notes, note)
-	}
+	accepted.Continues = continuedRun(accepted.RunID, s.Histories())
 	return accepted, nil
 }
 
-// continuedNote names the run whose history a run continues; "": none. The run itself may be among the
+// continuedRun returns the run whose history a run continues; "": none. The run itself may be among the
 // histories: it may have ended since.
-func continuedNote(conversation, run string, histories []lane.Run) string {
+func continuedRun(run string, histories []lane.Run) string {
 	i := slices.IndexFunc(histories, func(r lane.Run) bool { return r.ID != run })
 	if i < 0 {
 		return ""
 	}
-	return fmt.Sprintf("it continues the conversation %s after %s", conversation, histories[i].ID)
+	return histories[i].ID
 }
 
 // isRunWithoutLane reports whether a conversation is named after a run that began without one: the conversation

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -260,10 +259,12 @@ func (cs *Commands) headerLines(s *session.Session, r client.RunAccepted) []stri
 	if r.Estimated {
 		lines = append(lines, cs.notPrinted(st.Dim("note   ")+"the model is behind a gateway: costs (~) are estimates by list prices")...)
 	}
-	for _, n := range r.Notes {
-		if cs.conversation == "" || cs.Console.Verbose || !strings.HasPrefix(n, "it continues the conversation "+cs.conversation+" ") {
-			lines = append(lines, cs.notPrinted(st.Dim("note   ")+term.CleanLine(n))...)
-		}
+	notes := r.Notes
+	if r.Continues != "" && (cs.Console.Verbose || cs.conversation != r.Conversation) { // each message of a chat continues it
+		notes = append(slices.Clone(notes), fmt.Sprintf("it continues the conversation %s after %s", r.Conversation, r.Continues))
+	}
+	for _, n := range notes {
+		lines = append(lines, cs.notPrinted(st.Dim("note   ")+term.CleanLine(n))...)
 	}
 	return lines
 }
@@ -271,7 +272,7 @@ func (cs *Commands) headerLines(s *session.Session, r client.RunAccepted) []stri
 // noteNoDirectory says that a new run has no directory, and what offers one. A run that continues another may have its.
 func (cs *Commands) noteNoDirectory(flags *request.Flags, r client.RunAccepted) []string {
 	q := &flags.Request
-	continues := q.Resume || r.Existed || q.Fork != "" || slices.ContainsFunc(r.Notes, func(n string) bool { return strings.HasPrefix(n, "it continues the conversation ") })
+	continues := q.Resume || r.Existed || q.Fork != "" || r.Continues != ""
 	if q.Dir != "" || q.Agent != "" || continues {
 		return nil
 	}
