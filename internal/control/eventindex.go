@@ -267,11 +267,16 @@ func (r *indexReader) readEntry(l *indexedLog, m mailbox.Message) error {
 	if l.agent != nil {
 		parent = string(l.agent.State.Task.Parent)
 	}
+	size := 0
 	for _, e := range activation.EventsOf(m.To, parent, x.cfg.Name, read.N, l.reader.At, read.Events) {
 		raw, err := EncodeEvent(e)
+		if err == nil && size+len(raw) > entryBytesMax {
+			raw, err = EncodeEventWithoutTexts(e)
+		}
 		if err != nil {
 			return err
 		}
+		size += len(raw)
 		r.foundEnd = r.foundEnd || e.Kind == event.KindRunFinished
 		r.events = append(r.events, pastEvent{eventMark{l.number, uint32(len(raw)), read.N}, l.reader.At, raw}) //nolint:gosec // an event has at most eventBytesMax
 	}

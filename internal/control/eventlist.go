@@ -15,6 +15,9 @@ import (
 const (
 	// pageBytes is the maximum size of the events in one reply.
 	pageBytes = 512 << 10
+	// entryBytesMax is the size of the events of one entry past which they have no texts: a page ends with an entry, and
+	// a client may send an agent many long messages that it reads in one step.
+	entryBytesMax = pageBytes
 	// blockBytes is about how many bytes of events are packed together, unpackedMax how many of the newest stay as they
 	// are: later ones may belong before them.
 	blockBytes  = 256 << 10

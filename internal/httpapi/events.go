@@ -19,6 +19,9 @@ const (
 	// most.
 	eventsDefault = 1000
 	eventsMax     = 10000
+	// eventsBytesMax is the size of the events of an answer past which no further one is added: a client that reads
+	// slowly holds it in memory.
+	eventsBytesMax = 2 << 20
 	// lookInterval is how often a silent stream says that it lives, and how often the feed of a run checks whether
 	// the run has ended: the event of its end may be lost.
 	lookInterval = 15 * time.Second
@@ -92,14 +95,14 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, run string) {
 
 // readPage reads the page of events after a cursor.
 func (s *Server) readPage(ctx context.Context, run, cursor string, seen client.Positions, f eventFilter, limit int) (EventList, error) {
-	page := EventList{Events: []json.RawMessage{}}
+	page, size := EventList{Events: []json.RawMessage{}}, 0
 	reader := s.paused.open(run, cursor, seen)
 	more, err := reader.read(ctx, func(e readEvent) bool {
-		if len(page.Events) >= limit {
+		if len(page.Events) >= limit || size >= eventsBytesMax {
 			return false
 		}
 		if seen.Advance(e.event) && f.includes(e.event) {
-			page.Events = append(page.Events, e.raw)
+			page.Events, size = append(page.Events, e.raw), size+len(e.raw)
 		}
 		return true
 	})

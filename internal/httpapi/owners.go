@@ -61,7 +61,7 @@ func newOwnerServer(base context.Context, s *Server, o Owner) *Server {
 			refuse(w, http.StatusForbidden, "only an operator may do this: the metrics count the runs of all owners", "use the token of the node")
 		})
 	}
-	own := &Server{cfg: cfg, access: newAccess(cfg)}
+	own := &Server{cfg: cfg, owner: o.Name, access: newAccess(cfg)}
 	own.feeds = feeds{client: cfg.Client, ctx: base, runs: map[string]*runFeed{}}
 	own.paused = pausedReaders{client: cfg.Client, ctx: base}
 	return own

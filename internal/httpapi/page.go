@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"net"
 	"net/http"
+	"strings"
 
 	"github.com/troupe-run/troupe/internal/ui"
 )
@@ -20,8 +22,13 @@ func isPagePath(path string) bool {
 	return path == "/" || len(path) > len(pathAssets) && path[:len(pathAssets)] == pathAssets
 }
 
-// servePage serves the page.
-func servePage(w http.ResponseWriter, _ *http.Request) {
+// servePage serves the page, at the address of the node. Whoever asks for it as localhost is sent there: another program of
+// this machine may listen at ::1, which browsers try first, and would be of the same origin as the page.
+func servePage(w http.ResponseWriter, r *http.Request) {
+	if at := literalHost(r); at != "" {
+		http.Redirect(w, r, "http://"+at+"/", http.StatusTemporaryRedirect)
+		return
+	}
 	h := w.Header()
 	h.Set("Content-Security-Policy", pagePolicy)
 	h.Set("Referrer-Policy", "no-referrer")
@@ -29,6 +36,18 @@ func servePage(w http.ResponseWriter, _ *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = w.Write(ui.Page()) // a client that does not read its answer is not told so
+}
+
+// literalHost is the host of a request for localhost with the address of this end in place of the name; "" for any other.
+func literalHost(r *http.Request) string {
+	local, ok := localAddress(r)
+	if !strings.EqualFold(hostName(r.Host), "localhost") || !ok || !local.IsLoopback() {
+		return ""
+	}
+	if _, port, err := net.SplitHostPort(r.Host); err == nil {
+		return net.JoinHostPort(local.String(), port)
+	}
+	return local.String()
 }
 
 // serveAsset serves a file of the page.

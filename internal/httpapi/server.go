@@ -63,6 +63,7 @@ type Owner struct {
 // Server is an HTTP server of one node.
 type Server struct {
 	cfg         Config
+	owner       string // whose part of the server it is; "": that of the operators
 	access      access
 	streams     slotShare // a slot for each stream of events
 	connections slotShare // a slot for each connection; without owners there are none

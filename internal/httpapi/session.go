@@ -46,7 +46,8 @@ type SessionRequest struct {
 // PageSession is the credential of a page.
 type PageSession struct {
 	Session string `json:"session"`
-	Expires string `json:"expires"` // RFC 3339
+	Expires string `json:"expires"`         // RFC 3339
+	Owner   string `json:"owner,omitempty"` // whose runs it opens; "": those of all, as the token of the node does
 }
 
 // sessionKeeper issues tickets and sessions. A session is signed and stored nowhere, so it outlives a restart
@@ -102,7 +103,7 @@ func (k *sessionKeeper) newSession() PageSession {
 	claims := binary.BigEndian.AppendUint64(nil, uint64(expires.Unix()))
 	claims = append(claims, make([]byte, nonceBytes)...)
 	_, _ = rand.Read(claims[expiryBytes:]) // it never fails
-	return PageSession{sessionPrefix + base64.RawURLEncoding.EncodeToString(append(claims, k.sign(claims)...)), formatExpiry(expires)}
+	return PageSession{Session: sessionPrefix + base64.RawURLEncoding.EncodeToString(append(claims, k.sign(claims)...)), Expires: formatExpiry(expires)}
 }
 
 // accepts reports whether a credential is a session that this keeper has issued and that has not expired.
@@ -140,16 +141,18 @@ func (s *Server) createSession(w http.ResponseWriter, r *http.Request) {
 		refuseBody(w, err)
 		return
 	}
-	keeper := s.access.sessions
+	keeper, owner := s.access.sessions, s.owner
 	taken := s.access.hasToken(r) || keeper.takeTicket(request.Ticket)
 	for _, o := range s.owners { // a page has no token that would say whose ticket it is
 		if !taken && o.access.sessions.takeTicket(request.Ticket) {
-			keeper, taken = o.access.sessions, true
+			keeper, owner, taken = o.access.sessions, o.owner, true
 		}
 	}
 	if !taken {
 		refuse(w, http.StatusUnauthorized, "the ticket is unknown, was used, or is too old", "troupe ui prints a new address")
 		return
 	}
-	writeJSON(w, http.StatusCreated, keeper.newSession())
+	session := keeper.newSession()
+	session.Owner = owner
+	writeJSON(w, http.StatusCreated, session)
 }

@@ -320,6 +320,12 @@ func TestHTTPRefusesWhatItMust(t *testing.T) {
 	w.expect(w.request("GET", runs, "", host("localhost:"+w.url[strings.LastIndexByte(w.url, ':')+1:]), func(r *http.Request) {
 		r.Header.Set("Origin", "http://"+r.Host)
 	}), http.StatusOK, nil)
+	// A page at localhost would have the origin of whatever listens at ::1.
+	w.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	status, header, _ := w.send(w.request("GET", "/", "", host("localhost:"+w.url[strings.LastIndexByte(w.url, ':')+1:])))
+	if status != http.StatusTemporaryRedirect || header.Get("Location") != w.url+"/" {
+		t.Errorf("the page at localhost: %d, %q", status, header.Get("Location"))
+	}
 }
 
 // The token is a file that only this user can read, and stays the same for the next node.

@@ -78,16 +78,16 @@ func escapeRune(r rune) string {
 }
 
 // isHarmful reports whether r is a control character (C0, DEL, C1), a format character (bidi
-// controls, zero width, tags) other than the joiners that emoji and scripts need, a line or
-// paragraph separator, or for private use.
+// controls, zero width, tags) or another one that is not seen, a line or paragraph separator, or for private use. The
+// joiners that emoji and scripts need are not, nor the selectors of the two forms of an emoji.
 func isHarmful(r rune) bool {
 	switch r {
-	case '\u200c', '\u200d':
+	case '\u200c', '\u200d', '\ufe0e', '\ufe0f':
 		return false
-	case '\u2028', '\u2029':
+	case '\u2028', '\u2029', '\u2800': // the last one is a Braille pattern without dots
 		return true
 	}
-	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Co)
+	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Co, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // CleanJSON makes a JSON document harmless for a terminal without changing its meaning:

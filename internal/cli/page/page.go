@@ -3,19 +3,24 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/console"
@@ -107,26 +112,72 @@ func checkURL(given string) (string, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return "", exit.UsageError("for example --url http://127.0.0.1:8420", "--url is the address of a node, not %q", given)
 	}
-	host, err := netip.ParseAddr(u.Hostname())
-	if u.Scheme == "http" && u.Hostname() != "localhost" && (err != nil || !host.IsLoopback()) {
+	if u.Scheme == "http" && u.Hostname() == "localhost" { // any account may listen at ::1, which is tried first
+		u.Host = net.JoinHostPort("127.0.0.1", cmp.Or(u.Port(), "80"))
+	}
+	if u.Scheme == "http" && !isLoopback(u) {
 		return "", exit.UsageError("use https, or a tunnel to this machine",
 			"--url %s would send the token of the node in the clear", given)
 	}
-	return strings.TrimSuffix(given, "/"), nil
+	return strings.TrimSuffix(u.String(), "/"), nil
 }
 
-// nodeAddress is where the node serves HTTP.
+func isLoopback(u *url.URL) bool {
+	host, err := netip.ParseAddr(u.Hostname())
+	return err == nil && host.IsLoopback()
+}
+
+// nodeAddress is where the node serves HTTP. The token goes there, so the address must be one of this machine: what a
+// node of another one announces is not believed.
 func nodeAddress(ctx context.Context, s *session.Session) (string, error) {
 	nodes, err := s.Nodes(ctx)
 	if err != nil {
 		return "", err
 	}
+	here, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("page: the name of this machine: %w", err)
+	}
+	elsewhere := ""
 	for _, n := range nodes {
-		if n.HTTP != "" {
-			return n.HTTP, nil
+		if n.HTTP == "" {
+			continue
 		}
+		if at := addressHere(n, here); at != "" {
+			return at, nil
+		}
+		elsewhere = cmp.Or(elsewhere, fmt.Sprintf("node %s serves HTTP at %s of %s, and the token would go there in the clear", n.Name, n.HTTP, n.Host))
+	}
+	if elsewhere != "" {
+		return "", &exit.Failure{Code: exit.NoNode, Err: errors.New(term.CleanLine(elsewhere)), Hint: "name an address with --url: https, or a tunnel to this machine"}
 	}
 	return "", &exit.Failure{Code: exit.NoNode, Err: errors.New("the node serves no HTTP"), Hint: "start it with --http 127.0.0.1:8420, or name the address of another one with --url"}
+}
+
+// addressHere is the address that a node of this machine announces, as programs of this machine reach it; "" for any
+// other. A node that listens at all addresses announces none of them.
+func addressHere(n client.NodeInfo, here string) string {
+	u, err := url.Parse(n.HTTP)
+	if err != nil || n.Host != here {
+		return ""
+	}
+	if host, err := netip.ParseAddr(u.Hostname()); err == nil && host.IsUnspecified() {
+		u.Host = net.JoinHostPort("127.0.0.1", u.Port())
+	}
+	if !isLoopback(u) && !isOwnAddress(u) {
+		return ""
+	}
+	return u.String()
+}
+
+// isOwnAddress reports whether an address is one of an interface of this machine: what is sent there does not leave it.
+func isOwnAddress(u *url.URL) bool {
+	own, err := net.InterfaceAddrs()
+	host := net.ParseIP(u.Hostname())
+	return err == nil && host != nil && slices.ContainsFunc(own, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.Equal(host)
+	})
 }
 
 func (cs *Commands) token() (string, error) {

@@ -1,6 +1,7 @@
 // The questions that wait for a person, of all runs or of one, and who answered them first.
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { get, isFinal, post, type Event, type Question, type Transcript } from "./api";
+import { file } from "./file";
 import { age, line } from "./text";
 import { Badge, Diff, Form, explain, Problem, useData, useKeys, type Field } from "./parts";
 
@@ -17,7 +18,20 @@ const nameIfUnknown = (): Field[] => (myName() ? [] : [nameField()]);
 
 type More = Record<string, string | undefined>;
 
-export function Inbox({ run }: { run?: string }) {
+const countEvery = 10_000; // ms
+
+/**
+ * useOpenCount is how many questions of all runs are open, for the link to the inbox; null: not known. A page that nobody
+ * sees does not ask. While the inbox is shown, it tells the count.
+ */
+export function useOpenCount(inInbox: boolean): [number | null, (open: number) => void] {
+  const [count, set] = useState<number | null>(null);
+  const { data } = useData(inInbox || file ? null : () => (document.hidden ? Promise.resolve(null) : get<Question[]>("/questions")), countEvery, inInbox);
+  useEffect(() => { if (data) set(data.length); }, [data]);
+  return [count, set];
+}
+
+export function Inbox({ run, tell }: { run?: string; tell?: (open: number) => void }) {
   const { data, error, reload } = useData(() => get<Question[]>(run ? `/runs/${run}/questions` : "/questions"), 2000, run);
   const [at, setAt] = useState(0);
   const [deny, setDeny] = useState<Question | null>(null);
@@ -27,6 +41,7 @@ export function Inbox({ run }: { run?: string }) {
   const [said, setSaid] = useState("");
   const closed = useClosed(data);
   const list = data ?? [];
+  useEffect(() => { if (data) tell?.(data.length); }, [data]);
   const q = list[Math.min(at, list.length - 1)];
   const send = async (q: Question, decision: string, more: More = {}) => {
     const by = more.by ? keepName(more.by) : myName();

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { comeBack, onRefusedSession, signIn, signInWithToken, signOut, whenSignedIn } from "./api";
 import { Cluster } from "./cluster";
 import { Runs } from "./runs";
-import { Inbox } from "./inbox";
+import { Inbox, useOpenCount } from "./inbox";
 import { Run, tabs } from "./run";
 import { Compare } from "./compare";
 import { explain, go, Problem, useKeys } from "./parts";
@@ -24,14 +24,15 @@ function App() {
   const [path] = hash.split("?"); // what follows are the filters of the runs
   const [, view, run = "", tab = "", agent = ""] = path.split("/");
   const id = file ? file.info.run_id : run;
+  const [open, tellOpen] = useOpenCount(view === "inbox");
   return (
     <>
       <header><a class="skip" href={hash || "#/runs"} onClick={(e) => { e.preventDefault(); document.querySelector<HTMLElement>("main [tabindex], main a, main button")?.focus(); }}>To the content</a>
         <strong>troupe</strong>
-        {!file && <nav aria-label="Pages"><a href="#/runs" aria-current={view !== "inbox" && view !== "nodes" ? "page" : undefined}>Runs</a><a href="#/inbox" aria-current={view === "inbox" ? "page" : undefined}>Inbox</a><a href="#/nodes" aria-current={view === "nodes" ? "page" : undefined}>Nodes</a></nav>}
+        {!file && <nav aria-label="Pages"><a href="#/runs" aria-current={view !== "inbox" && view !== "nodes" ? "page" : undefined}>Runs</a><a href="#/inbox" aria-current={view === "inbox" ? "page" : undefined}>Inbox{open ? <> <span class="badge s-parked">{open} open</span></> : null}</a><a href="#/nodes" aria-current={view === "nodes" ? "page" : undefined}>Nodes</a></nav>}
         <button class="help" aria-expanded={keys} onClick={() => setKeys(!keys)}>Keys <kbd>?</kbd></button></header>
       {keys && <aside class="keys" aria-label="Keys"><dl>{help.map(([k, what]) => <div key={k}><dt><kbd>{k}</kbd></dt><dd>{what}</dd></div>)}</dl></aside>}
-      {file || view === "run" ? <Run key={id} run={id} tab={(tabs as readonly string[]).includes(tab) ? tab : "tree"} agent={agent} /> : view === "inbox" ? <Inbox /> : view === "nodes" ? <Cluster /> : view === "compare" ? <Compare key={hash} a={run} b={tab} /> : <Runs />}
+      {file || view === "run" ? <Run key={id} run={id} tab={(tabs as readonly string[]).includes(tab) ? tab : "tree"} agent={agent} /> : view === "inbox" ? <Inbox tell={tellOpen} /> : view === "nodes" ? <Cluster /> : view === "compare" ? <Compare key={hash} a={run} b={tab} /> : <Runs />}
     </>
   );
 }
