@@ -80,10 +80,11 @@ func TestAPageSaysWhatItLeavesOut(t *testing.T) {
 	}
 }
 
-// TestAPageWithoutATranscript: a transcript that no node can send at once is left out, and the page says so.
+// TestAPageWithoutATranscript: a transcript that no node can send at once is left out, and the page says so. A token that was
+// typed in the prompt is not in the file either: files are sent around.
 func TestAPageWithoutATranscript(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("z", 240)
+	long, typed := strings.Repeat("z", 240), "ghp_"+strings.Repeat("4bXz9", 8)
 	messages := []map[string]any{{"role": "user", "text": "begin"}}
 	for i := range 1360 {
 		one, two := fmt.Sprintf("%d-0", i+1), fmt.Sprintf("%d-1", i+1)
@@ -98,11 +99,14 @@ func TestAPageWithoutATranscript(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.home, "past.json"), raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := s.command("run", "-q", "--run-id", "vast", "-m", "script/one.yaml", "--history", "past.json", "--max-tokens", "100000000", "go").CombinedOutput(); err != nil {
+	if out, err := s.command("run", "-q", "--run-id", "vast", "-m", "script/one.yaml", "--history", "past.json", "--max-tokens", "100000000", "go with "+typed).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	out, err := s.command("export", "vast", "--html").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "The transcript of root is not here: the transcript is too long for one reply.") || len(out) > 2_000_000 {
 		t.Errorf("%v\n%d bytes", err, len(out))
+	}
+	if strings.Contains(string(out), typed) || !strings.Contains(string(out), "go with [masked]") || !strings.Contains(string(out), "What looks like a secret is masked") {
+		t.Error("the file has the token of the prompt, or does not say that it was masked")
 	}
 }

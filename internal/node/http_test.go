@@ -322,9 +322,13 @@ func TestHTTPRefusesWhatItMust(t *testing.T) {
 	}), http.StatusOK, nil)
 	// A page at localhost would have the origin of whatever listens at ::1.
 	w.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	status, got, _ := w.send(w.request("GET", "/", "", host("localhost:"+w.url[strings.LastIndexByte(w.url, ':')+1:])))
-	if status != http.StatusTemporaryRedirect || got.Get("Location") != w.url+"/" {
-		t.Errorf("the page at localhost: %d, %q", status, got.Get("Location"))
+	reply, err := w.http.Do(w.request("GET", "/", "", host("localhost:"+w.url[strings.LastIndexByte(w.url, ':')+1:])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	if reply.StatusCode != http.StatusTemporaryRedirect || reply.Header.Get("Location") != w.url+"/" {
+		t.Errorf("the page at localhost: %d, %q", reply.StatusCode, reply.Header.Get("Location"))
 	}
 }
 

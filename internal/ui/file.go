@@ -33,11 +33,18 @@ type RunFile struct {
 	Transcripts map[string]json.RawMessage `json:"transcripts"`
 	// Left lists the omitted parts.
 	Left []string `json:"left"`
+	// Mask replaces what looks like a secret in a text: prompts and replies are stored as they are, and a file is sent around.
+	// nil: nothing is replaced.
+	Mask func(text string) string `json:"-"`
 }
 
 // File returns the page with the data of one run in it. It is complete in itself: its policy allows its own
 // script and style, and no request. Long texts, and then the oldest events, are left out until it is small enough.
 func File(r RunFile) ([]byte, error) {
+	r, err := maskFile(r)
+	if err != nil {
+		return nil, fmt.Errorf("ui: %w", err)
+	}
 	data, err := fitFile(r)
 	if err != nil {
 		return nil, fmt.Errorf("ui: %w", err)
@@ -59,6 +66,62 @@ func File(r RunFile) ([]byte, error) {
 func hash(data []byte) string {
 	sum := sha256.Sum256(data)
 	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// maskFile masks every text of the data, and says how many it has changed.
+func maskFile(r RunFile) (RunFile, error) {
+	if r.Mask == nil {
+		return r, nil
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return r, err
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var doc map[string]any
+	if err := d.Decode(&doc); err != nil {
+		return r, err
+	}
+	changed := 0
+	if raw, err = json.Marshal(maskTexts(doc, r.Mask, &changed)); err != nil {
+		return r, err
+	}
+	masked := RunFile{Title: r.Mask(r.Title)}
+	whole := struct { // numbers stay as they are written
+		*RunFile
+		Info   json.RawMessage `json:"info"`
+		Budget json.RawMessage `json:"budget"`
+	}{RunFile: &masked}
+	if err := json.Unmarshal(raw, &whole); err != nil {
+		return r, err
+	}
+	masked.Info, masked.Budget = whole.Info, whole.Budget
+	if changed > 0 {
+		masked.Left = append(masked.Left, fmt.Sprintf("What looks like a secret is masked, in %d texts. Other secrets may be here: read the file before you send it.", changed))
+	}
+	return masked, nil
+}
+
+// maskTexts masks the texts of a document, and counts those that change.
+func maskTexts(v any, mask func(string) string, changed *int) any {
+	switch v := v.(type) {
+	case string:
+		masked := mask(v)
+		if masked != v {
+			*changed++
+		}
+		return masked
+	case []any:
+		for i := range v {
+			v[i] = maskTexts(v[i], mask, changed)
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = maskTexts(v[k], mask, changed)
+		}
+	}
+	return v
 }
 
 // fitFile returns the JSON of the data. encoding/json escapes <, > and &, so no text ends the element that it is in.

@@ -9,6 +9,22 @@ import (
 	"testing"
 )
 
+// A file is sent around, so what looks like a secret is masked in every text of it, wherever it came from.
+func TestFileMasksEveryText(t *testing.T) {
+	r := RunFile{Title: "use KEY", Info: map[string]any{"title": "use KEY", "n": 12345678901234567}, Events: []json.RawMessage{json.RawMessage(`{"id":"1","data":{"text":"KEY and more"}}`)},
+		Transcripts: map[string]json.RawMessage{"root": json.RawMessage(`{"messages":[{"text":"the KEY"},{"text":"harmless"}]}`)}, Left: []string{},
+		Mask: func(s string) string { return strings.ReplaceAll(s, "KEY", "[masked]") }}
+	file, err := File(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int{"KEY": bytes.Count(read("page.js"), []byte("KEY")), "<title>use [masked]</title>": 1, `"n":12345678901234567`: 1, "in 3 texts": 1, "harmless": 1} {
+		if n := bytes.Count(file, []byte(text)); n != want {
+			t.Errorf("%q is there %d times, want %d", text, n, want)
+		}
+	}
+}
+
 // No text leaves the element of the data, and a file stays below two million bytes.
 func TestFileHoldsHostileAndLongTexts(t *testing.T) {
 	const hostile = `</script><script>alert(1)</script><!--<img src=x onerror=alert(1)>`

@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/internal/term"
 	"github.com/troupe-run/troupe/internal/ui"
 )
@@ -27,6 +28,7 @@ func (cs *Commands) exportPage(run string) error {
 		if err != nil {
 			return err
 		}
+		doc.Mask = redact.New(redact.Config{}).MaskText
 		page, err := ui.File(doc)
 		if errors.Is(err, ui.ErrTooLarge) {
 			return exit.UsageError(s.Command("export "+run+" --logs")+" writes all of it", "%w", err)
