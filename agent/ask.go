@@ -179,10 +179,10 @@ func handleAnswered(s State, f Answered) (State, []Effect) {
 		s, more := grantRule(s, f, w.Question) //mutant:approval-starts-other-calls
 		return prependEffects(append(fx, more...))(advanceCalls(s.withCall(i, c.applyDecision(f, w.Question.Digest).withLostNote())))
 	}
-	if c.Name == askTool && f.By == byClock {
+	if c.Kind == questionCall && f.By == byClock {
 		return prependEffects(fx)(advanceCalls(s.withCall(i, c.fail("a person was asked, and "+f.Text))))
 	}
-	if c.Name == askTool {
+	if c.Kind == questionCall {
 		return prependEffects(fx)(advanceCalls(s.withCall(i, c.end(personResult(f)))))
 	}
 	switch f.Decision {
@@ -284,12 +284,12 @@ func questionError(args string) string {
 }
 
 // asksPerson reports whether the call will put a question to a person.
-func (c Call) asksPerson() bool { return c.Name == askTool && c.Stage != Ended }
+func (c Call) asksPerson() bool { return c.Kind == questionCall && c.Stage != Ended }
 
 // asksNobody reports whether the call asks although no person can be asked.
-func (c Call) asksNobody() bool { return c.Name == askTool && c.Result.Text == nobodyToAsk }
+func (c Call) asksNobody() bool { return c.Kind == questionCall && c.Result.Text == nobodyToAsk }
 
 // answeredByPerson reports whether a person answered a call of the batch.
 func answeredByPerson(calls []Call) bool {
-	return slices.ContainsFunc(calls, func(c Call) bool { return c.Name == askTool && c.Stage == Ended && !c.Result.Error })
+	return slices.ContainsFunc(calls, func(c Call) bool { return c.Kind == questionCall && c.Stage == Ended && !c.Result.Error })
 }

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -66,21 +65,13 @@ func BacklogTools() []model.ToolSpec {
 
 type backlogArgs struct{ Task, Title, Text, Result, Why string }
 
-// backlogCall is the message of a call of one of the tools of the backlog.
-func backlogCall(id, tool, args string) Backlog {
+// newBacklog returns the message of a call of one of the tools of the backlog.
+func newBacklog(id, tool, args string) Backlog {
 	var a backlogArgs
 	decodeArgs(args, &a)
 	return Backlog{Call: id, Do: strings.TrimPrefix(tool, backlogPrefix), Task: strings.TrimSpace(a.Task), Title: strings.TrimSpace(a.Title),
 		Text: a.Text + a.Result + a.Why} // each tool has one of them
 }
-
-// isBacklogTool reports whether the supervisor answers calls of a tool from the backlog.
-func isBacklogTool(tool string) bool {
-	return slices.Contains([]string{backlogList, backlogPost, backlogClaim, backlogDone, backlogReturn}, tool)
-}
-
-// changesBacklog reports whether a call changes the backlog, if it succeeds.
-func (c Call) changesBacklog() bool { return isBacklogTool(c.Name) && c.Name != backlogList }
 
 // Problem describes the error of a malformed call; "": the call is valid.
 func (f Backlog) Problem() string {

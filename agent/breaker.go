@@ -102,12 +102,12 @@ const (
 func countFailures(list []failingTarget, calls []Call, limit int) ([]failingTarget, *Call) {
 	var tripped *Call
 	for i, c := range calls {
-		ran := c.Attempt > 0 || c.isDelegation()
+		ran := c.Attempt > 0 || c.Kind.isDelegation()
 		switch {
 		case !ran:
 		case !c.Result.Error:
 			list = nil
-		case c.isDelegation():
+		case c.Kind.isDelegation():
 		default:
 			at := slices.IndexFunc(list, func(f failingTarget) bool { return f.Target == callTarget(c) })
 			if at < 0 {

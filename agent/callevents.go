@@ -5,7 +5,6 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/history"
-	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
@@ -37,7 +36,7 @@ func (e *stepEvents) publishProgress(i int, old, c Call, tools *toolRules) {
 		if slices.Contains(e.restarted, callBase{c.ID, c.Attempt}) {
 			break
 		}
-		e.publishCall(i, callKind(c.Child, event.KindToolStarted, event.KindDelegationRequested),
+		e.publishCall(i, c.Kind.event(event.KindToolStarted, event.KindDelegationRequested),
 			event.ToolCall{Call: c.ID, Tool: c.Name, Class: c.Class, Child: c.Child, Attempt: c.Attempt, Args: c.Args})
 	case c.Stage == Starting && old.Stage == Running:
 		e.restarted = append(e.restarted, callBase{c.ID, c.Attempt})
@@ -57,7 +56,7 @@ func (e *stepEvents) publishEnd(i int, c Call, r model.ToolResult, tools *toolRu
 		}
 		return false
 	})
-	e.publishCall(i, callKind(c.Child, event.KindToolFinished, event.KindDelegationFinished),
+	e.publishCall(i, c.Kind.event(event.KindToolFinished, event.KindDelegationFinished),
 		event.ToolCall{Call: c.ID, Tool: c.Name, Child: c.Child, Error: r.Error, Bytes: len(r.Text), Text: r.Text, Synthetic: c.Synthetic})
 	if c.Name == skillTool && !r.Error && tools.skills {
 		var args struct{ Name string }
@@ -75,13 +74,6 @@ func (e *stepEvents) publishRefusal(calls []Call, results []model.ToolResult, to
 			e.publishEnd(i, c, results[i], tools)
 		}
 	}
-}
-
-func callKind(child spec.ID, tool, delegation event.Kind) event.Kind {
-	if child != "" {
-		return delegation
-	}
-	return tool
 }
 
 func isEnd(kind event.Kind) bool {

@@ -11,7 +11,7 @@ import (
 // hear neither of the first result nor of the skill that it seemed to load.
 func TestOnlyTheLastResultOfACallIsPublished(t *testing.T) {
 	var e stepEvents
-	c := Call{ToolCall: model.ToolCall{ID: "1-0", Name: skillTool, Args: `{"name":"tax"}`}, Stage: Ended}
+	c := Call{ToolCall: model.ToolCall{ID: "1-0", Name: skillTool, Args: `{"name":"tax"}`}, callProgress: callProgress{Stage: Ended}}
 	rules := &toolRules{skills: true}
 	e.publishEnd(0, c, model.ToolResult{Text: "how to"}, rules)
 	if len(e.list) != 2 || e.list[1].Kind != event.KindSkillLoaded {

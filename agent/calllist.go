@@ -35,7 +35,7 @@ func (l callList) onlyChildrenRun() bool {
 	children := 0
 	for _, c := range l {
 		switch {
-		case c.Stage == Running && c.isDelegation():
+		case c.Stage == Running && c.Kind.isDelegation():
 			children++
 		case c.Stage == Gated && c.Gate.Person != "": // its question is asked when the batch has ended
 		case c.Stage == Running || c.Stage == Starting || c.Stage == Retrying || c.Stage == Gated:
@@ -74,13 +74,13 @@ func (l callList) mayBegin(i int, limits *spec.Limits) bool {
 		switch {
 		case j < i && d.Stage != Ended && !(c.runsParallel() && l.oneBatch(j, i)):
 			return false //mutant:effect-beside-others
-		case open && d.isDelegation():
+		case open && d.Kind.isDelegation():
 			children++
 		case open:
 			tools++
 		}
 	}
-	if c.isDelegation() {
+	if c.Kind.isDelegation() {
 		return children < limits.Children
 	}
 	return tools < limits.Parallel

@@ -60,23 +60,15 @@ func cancelCalls(s State) (State, []Effect) {
 			setCall(&s, i, c.endGate(s.Cancel.neverBegun()))
 		case c.Stage == Pending || c.Stage == Starting || c.Stage == Retrying: //mutant:cancel-of-unstarted
 			setCall(&s, i, c.endUnbegun(s.Cancel.neverBegun()))
-		case c.Stage == Running && s.Cancel.Now && c.isDelegation():
+		case c.Stage == Running && s.Cancel.Now && c.Kind.isDelegation():
 			setCall(&s, i, c.cutOff(event.Killed, "canceled while the child was running"))
-		case c.Stage == Running && s.Cancel.Now && c.Sends:
-			setCall(&s, i, c.cutOff(event.Killed, c.notKnownText()))
+		case c.Stage == Running && s.Cancel.Now && c.Kind.sends():
+			setCall(&s, i, c.cutOff(event.Killed, c.Kind.unansweredText()))
 		case c.Stage == Running && s.Cancel.Now:
 			fx = append(fx, AbortTool{Call: c.ID})
 		}
 	}
 	return prependEffects(fx)(advanceCalls(s))
-}
-
-// notKnownText is the result of a call whose answer of the supervisor is not awaited any more.
-func (c Call) notKnownText() string {
-	if isBacklogTool(c.Name) {
-		return "canceled before the backlog answered"
-	}
-	return "canceled before it was known whether the message was taken"
 }
 
 // answerOpenCalls answers every call that has no result yet.
@@ -90,7 +82,7 @@ func answerOpenCalls(s State, pending, running string) State {
 			setCall(&s, i, c.endUnbegun(pending))
 		case Running:
 			text := running
-			if c.Name == askTool {
+			if c.Kind == questionCall {
 				text = notAnswered
 			}
 			setCall(&s, i, c.cutOff(event.Killed, text))

@@ -113,7 +113,7 @@ const mcpPrefix = "mcp__"
 // validateCall checks one call before the loop acts on it. It returns a call that must
 // not run as Ended, with an error result for the model.
 func validateCall(s State, t model.ToolCall, index int) Call {
-	c := Call{ToolCall: t, Stage: Pending}
+	c := Call{ToolCall: t, callProgress: callProgress{Stage: Pending}}
 	if s.tools.forbids(t.Name) { //mutant:forbidden-tool
 		return c.deny(fmt.Sprintf("forbidden: this agent may not use %s; it did not run. The tools are: %s", clip.Text(t.Name, history.NameBytesShown), s.tools.names))
 	}
@@ -139,17 +139,24 @@ func validateCall(s State, t model.ToolCall, index int) Call {
 	case s.LoopDetection.BlockedTool: //mutant:halted-tool-runs
 		return c.fail("not run: " + t.Name + " goes in circles. Use another tool")
 	case askTool: // ask_human runs alone: no other call runs while a person is asked
-		if c.Class = model.Effect; !mayAskPeople(s) { //mutant:ask-needs-a-person
+		if c.Kind, c.Class = questionCall, model.Effect; !mayAskPeople(s) { //mutant:ask-needs-a-person
 			return c.fail(nobodyToAsk)
 		}
-	case sendTool, backlogList, backlogPost, backlogClaim, backlogDone, backlogReturn:
-		c.Sends, c.Class = true, model.Read
+	case sendTool:
+		c.Kind, c.Class = messageCall, model.Read
+	case backlogList, backlogPost, backlogClaim, backlogDone, backlogReturn:
+		c.Kind, c.Class = backlogCall, model.Read
 	case declareTool:
-		c.Declares = s.tools.declares
+		if s.tools.declares {
+			c.Kind = declarationCall
+		}
 	case delegateTool, handoffTool:
 		if t.Name == delegateTool && namesForeign(s.Task.Foreign, c.Args) {
-			c.Class = model.Effect // the shell calls an agent of another program as it calls a tool
+			c.Kind, c.Class = foreignCall, model.Effect
 			break
+		}
+		if c.Kind = delegationCall; t.Name == handoffTool {
+			c.Kind = handoffCall
 		}
 		c.Child = spec.ID(fmt.Sprintf("%s-%d-%d", s.Task.ID, s.Turn+1, index))
 		c.Class = model.Read // children of one reply run in parallel
@@ -184,7 +191,7 @@ func (c *toolRules) argumentError(tool, args string) (what, so string) {
 			return declareError(args), "nothing was declared"
 		}
 	case backlogList, backlogPost, backlogClaim, backlogDone, backlogReturn:
-		return backlogCall("", tool, args).Problem(), "the backlog is unchanged"
+		return newBacklog("", tool, args).Problem(), "the backlog is unchanged"
 	}
 	return "", ""
 }
@@ -235,7 +242,7 @@ func (c Call) fail(text string) Call { return c.end(model.ToolResult{Text: text,
 // unattended run, or one of a tool of an MCP server that is not there. A person's "no" is not a denial: it directs the
 // agent.
 func (c Call) deny(text string) Call {
-	c.Denied = true
+	c.Disposition = refusedByRule
 	return c.fail(text)
 }
 

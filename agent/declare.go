@@ -59,14 +59,14 @@ func answerDeclaration(c Call, conditions int) Call {
 	case a.Condition > conditions:
 		return c.fail(fmt.Sprintf("not declared: there is no failure condition %d; they are numbered 1 to %d", a.Condition, conditions))
 	}
-	c.IsDeclared = true
+	c.Disposition = failureDeclared
 	return c.end(model.ToolResult{Text: "noted; your work ends here unless you are told to go on"})
 }
 
 // declarationOf returns the failure that a batch has declared.
 func declarationOf(calls []Call) (d declaration) {
 	for _, c := range calls {
-		if !c.IsDeclared { //mutant:declared-failure-goes-on
+		if c.Disposition != failureDeclared { //mutant:declared-failure-goes-on
 			continue
 		}
 		var a declareArgs

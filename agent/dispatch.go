@@ -54,15 +54,15 @@ func beginCall(s State, i int) (State, Effect) {
 	case s.tools.isJournal(c.Name):
 		s, c = callJournal(s, c)
 		return s.withCall(i, c), nil
-	case c.Declares:
+	case c.Kind == declarationCall:
 		return s.withCall(i, answerDeclaration(c, len(s.Task.FailIf))), nil
-	case c.Name == askTool:
+	case c.Kind == questionCall:
 		c.Stage = Running
 		return parkFor(s.withCall(i, c), c.askedQuestion())
-	case c.isDelegation():
+	case c.Kind.isDelegation():
 		c.Stage, c.Attempt, c.Born = Running, 0, s.workTime()
 		request := delegationOf
-		if c.isHandoff() {
+		if c.Kind == handoffCall {
 			request = handoffOf
 		}
 		e, why := request(s, c)
@@ -70,7 +70,7 @@ func beginCall(s State, i int) (State, Effect) {
 			return s.withCall(i, c.fail(why)), nil
 		}
 		return s.withCall(i, c), e
-	case c.Sends:
+	case c.Kind.sends():
 		c.Stage, c.Attempt = Running, 0
 		return s.withCall(i, c), c.message(s.Tainted)
 	case c.needsRecord(): //mutant:begins-from-the-reply
@@ -100,7 +100,7 @@ func handleStarted(s State, f Started) (State, []Effect) {
 	if c.Stage != Starting || c.Attempt != f.Attempt { //mutant:started-of-its-attempt
 		return s, nil
 	}
-	if c.Stage, c.Activation = Running, f.Activation; c.Name == delegateTool {
+	if c.Stage, c.Activation = Running, f.Activation; c.Kind == foreignCall {
 		s.Foreign++
 	}
 	return s.withCall(i, c), []Effect{c.newToolCall(s.Turn, s.Tainted != nil)}
@@ -122,10 +122,10 @@ func handleReturned(s State, f Returned) (State, []Effect) {
 	}
 	s = noteReturnedTaint(noteHandedAnswer(creditChild(s, c.Born, f.WorkedMS), i, f), i, f)
 	c = s.Calls[i]
-	if f.Live && c.isHandoff() {
+	if f.Live && c.Kind == handoffCall {
 		return acceptHandoff(s, i), nil
 	}
-	if f.Live && c.isDelegation() { // the child is live, whatever this agent waits for //mutant:refused-child-is-waited-for
+	if f.Live && c.Kind.isDelegation() { // the child is live, whatever this agent waits for //mutant:refused-child-is-waited-for
 		s = recordBackground(s, c)
 	}
 	if s.Suspended.Why == AwaitsDriftAnswer {

@@ -16,7 +16,7 @@ import (
 // of a side effect: a call that the hooks reject leaves no Started.
 func enterCall(s State, i int) (State, Effect) {
 	c := s.Calls[i]
-	if c.isApprovedOn(s.Node) && !wasNarrowedSince(s, c) { //mutant:call-begins-by-earlier-rights
+	if c.Gate.isPassedOn(s.Node) && !wasNarrowedSince(s, c) { //mutant:call-begins-by-earlier-rights
 		return beginCall(s, i)
 	}
 	if s, c = applyPermissions(s, c); c.Stage == Ended {
@@ -180,7 +180,7 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 			c = c.deny("denied: a person must decide, and " + spec.NobodyAsked + ": " + v.reasonText()) //mutant:ask-without-a-person
 			break
 		}
-		c = c.waitForPerson(v) //mutant:call-to-ask-about-runs
+		c.Gate = c.Gate.awaitPerson(v) //mutant:call-to-ask-about-runs
 	case spec.HookSkip:
 		c = c.end(model.ToolResult{Text: cmp.Or(v.text, "skipped by "+v.reasonText())}) //mutant:skipped-call-runs
 	case spec.HookOverride:
@@ -220,12 +220,6 @@ func haltByHook(s State, as spec.Reason, why string) (State, []Effect) {
 	return handleCanceled(s, Canceled{Why: why, Now: true, As: as})
 }
 
-// waitForPerson makes a call wait for a person, who decides about it with the arguments that it has now.
-func (c Call) waitForPerson(v hookVerdict) Call {
-	c.Gate.Person, c.Gate.Shows = v.reasonText(), v.shows
-	return c
-}
-
 // askAboutCall asks a person about the first call that waits for one, as soon as no
 // other call is in progress.
 func askAboutCall(s State) (State, Effect) {
@@ -263,7 +257,7 @@ func (c Call) applyDecision(f Answered, digest string) Call {
 		if f.By == byClock {
 			return c.deny("denied: " + text)
 		}
-		c.DeniedByPerson = true
+		c.Disposition = refusedByPerson
 		return c.fail(strings.TrimSuffix("denied by a person: "+text, ": ")) //mutant:person's-no-is-a-yes
 	}
 }

@@ -44,9 +44,6 @@ func handoffError(args string) string {
 	return ""
 }
 
-// isHandoff reports whether the call hands off the conversation.
-func (c Call) isHandoff() bool { return c.Name == handoffTool && c.isDelegation() }
-
 // handedAnswer is how the agent that has the conversation has ended.
 type handedAnswer struct {
 	Outcome spec.Outcome
@@ -61,10 +58,10 @@ func refuseEndsBesideCalls(calls []Call) []Call {
 		return calls
 	}
 	for i, c := range calls {
-		if c.Declares && c.Stage != Ended {
+		if c.Kind == declarationCall && c.Stage != Ended {
 			calls[i] = c.fail("not declared: this must be the only call of its reply. Call it again alone when the other calls are done")
 		}
-		if c.isHandoff() && c.Stage != Ended { //mutant:handoff-beside-calls
+		if c.Kind == handoffCall && c.Stage != Ended { //mutant:handoff-beside-calls
 			calls[i] = c.fail("not handed off: a handoff must be the only call of its reply. Call it again alone when the other calls are done")
 		}
 	}
@@ -128,10 +125,10 @@ const handoffCut = "[The oldest %d messages of this conversation were left out w
 // acceptHandoff records that the other agent has the conversation.
 func acceptHandoff(s State, i int) State {
 	c := s.Calls[i]
-	if c.Taken {
+	if c.Disposition == handedOff {
 		return s
 	}
-	c.Taken = true
+	c.Disposition = handedOff
 	var args handoffArgs
 	decodeArgs(c.Args, &args)
 	s.events.publish(peerEvents, event.KindAgentHandedOff, event.AgentHandedOff{Call: c.ID, To: c.Child, Name: args.Agent})
@@ -141,7 +138,7 @@ func acceptHandoff(s State, i int) State {
 // passOn passes messages of people and agents on to the agent that has the conversation: those that have come since the
 // newest turn, too.
 func passOn(s State, fx []Effect) (State, []Effect) {
-	if len(s.Mail)+len(s.Steers) == 0 || !slices.ContainsFunc(s.Calls, func(c Call) bool { return c.Taken && c.Stage == Running }) {
+	if len(s.Mail)+len(s.Steers) == 0 || !slices.ContainsFunc(s.Calls, func(c Call) bool { return c.Disposition == handedOff && c.Stage == Running }) {
 		return s, fx
 	}
 	for _, m := range s.Mail {
@@ -158,7 +155,7 @@ func (Messaged) effect() {}
 // noteHandedAnswer keeps how the agent that has the conversation has ended.
 func noteHandedAnswer(s State, i int, f Returned) State {
 	c := s.Calls[i]
-	if f.Outcome == nil || !c.isHandoff() {
+	if f.Outcome == nil || c.Kind != handoffCall {
 		return s
 	}
 	c.Handed = &handedAnswer{*f.Outcome, f.Text, f.Error}

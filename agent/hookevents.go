@@ -125,7 +125,7 @@ func (e *stepEvents) publishApproval(call Call, f Answered, q Park) {
 	if d == "" {
 		d = spec.HookDeny
 	}
-	e.publish(hookEvents, decisionKind(d), event.ToolDecided{Call: call.ID, Tool: call.Name, Decision: d, By: q.deciders(f), Why: f.Text, Digest: q.Digest, Rule: call.ruleOf(f, q)})
+	e.publish(hookEvents, decisionKind(d), event.ToolDecided{Call: call.ID, Tool: call.Name, Decision: d, By: q.deciders(f), Why: f.Text, Digest: q.Digest, Rule: q.addedRule(f)})
 }
 
 // publishAnswer publishes a person's answer. Its text is published if it is the reason of a decision about a call: the
@@ -141,8 +141,8 @@ func (e *stepEvents) publishAnswer(f Answered, q Park) {
 	e.publish(entryEvents, event.KindQueryAnswered, d)
 }
 
-// ruleOf is the rule that an answer adds.
-func (c Call) ruleOf(f Answered, q Park) string {
+// addedRule is the rule that an answer to the question adds.
+func (q Park) addedRule(f Answered) string {
 	if f.Decision != spec.Approve || f.Always == "" {
 		return ""
 	}

@@ -84,7 +84,7 @@ func (r *hookRules) atCall(p spec.HookPoint, c Call) []spec.Hook {
 	if c.Gate.Rewriter > 0 && c.Gate.Rewriter <= len(at) {
 		at = slices.Delete(at, c.Gate.Rewriter-1, c.Gate.Rewriter)
 	}
-	return append(at, c.permissionHook()...)
+	return append(at, c.Gate.Permit.hooks()...)
 }
 
 // openGate opens a gate outside of calls; busy is false if the point has no hooks.

@@ -250,13 +250,13 @@ func lastItems[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
 func (h *loopDetection) describeCall(c Call, turn int) rememberedCall {
 	n := rememberedCall{Tool: c.Name, Turn: turn, Call: callTarget(c), Result: hashOf(c.Name, c.Result.Text)}
 	// a child may have changed anything
-	n.Moved = !c.Result.Error && (c.Class != model.Read || c.isDelegation() || c.changesBacklog())
+	n.Moved = !c.Result.Error && (c.Class != model.Read || c.Kind.isDelegation() || changesBacklog(c.Name))
 	n.Search = !c.Result.Error && !n.Moved && isNothingFound(c.Result.Text) && !h.wasCalled(n.Call)
 	n.Futile = !n.Search && (c.Result.Error || !n.Moved && (strings.TrimSpace(c.Result.Text) == "" || slices.Contains(h.Seen, n.Result)))
 	moved := false
 	for _, old := range slices.Backward(h.Last) {
 		if old.Call == n.Call {
-			n.Fresh = (moved || old.Moved && c.changesBacklog()) && old.Result != n.Result // one claim after the other is work
+			n.Fresh = (moved || old.Moved && changesBacklog(c.Name)) && old.Result != n.Result // one claim after the other is work
 			break
 		}
 		moved = moved || old.Moved

@@ -62,6 +62,6 @@ func refuseNarrowed(s State, i int) (next State, refused bool) {
 	}
 	s.events.publishVerdict(c, spec.HookDeny, v, s.tools.digest(c))
 	c = c.endUnbegun(why)
-	c.Denied, c.Synthetic = true, ""
+	c.Disposition, c.Synthetic = refusedByRule, ""
 	return s.withCall(i, c), true
 }

@@ -111,7 +111,7 @@ func remembers(list []obstacle, target string) bool {
 func startsChild(c Call) bool {
 	var args delegateArgs
 	decodeArgs(c.Args, &args)
-	return c.isDelegation() && args.Background
+	return c.Kind.isDelegation() && args.Background
 }
 
 // obstacleTarget returns what a call was about, and whether it is an obstacle that it came to nothing. A read that
@@ -123,21 +123,21 @@ func obstacleTarget(c Call) (target string, isObstacle bool) {
 	callKey, toolKey := fmt.Sprintf("call %d", callTarget(c)), toolTarget(c)
 	path := permission.WrittenPath(c.Name, c.Args)
 	switch {
-	case c.DeniedByPerson:
+	case c.Disposition == refusedByPerson:
 		return callKey, false
-	case c.isHandoff():
-		return toolKey, c.Denied
-	case c.isDelegation():
+	case c.Kind == handoffCall:
+		return toolKey, c.Disposition == refusedByRule
+	case c.Kind.isDelegation():
 		return callKey, c.Result.Error
 	case path == ".": // the arguments name no file
 		return toolKey, c.Result.Error
 	case path != "":
 		return "file " + path, c.Result.Error
-	case c.Denied || permission.IsShell(c.Name):
-		return callKey, c.Denied
+	case c.Disposition == refusedByRule || permission.IsShell(c.Name):
+		return callKey, c.Disposition == refusedByRule
 	}
 	ran := c.Attempt > 0
-	return toolKey, c.Result.Error && ran && c.Class != model.Read && c.Name != askTool
+	return toolKey, c.Result.Error && ran && c.Class != model.Read && c.Kind != questionCall
 }
 
 // toolTarget is the target of an obstacle that any success of the tool removes.
@@ -194,7 +194,7 @@ func namesMark(text string) bool {
 // newObstacle describes a call and what it came to.
 func newObstacle(target string, c Call) obstacle {
 	shows, _, _ := strings.Cut(permission.Show(c.Name, c.Args), "\n")
-	return obstacle{Target: target, Call: clip.Text(shows, obstacleArgs), Why: oneLine(c.Result.Text), Denied: c.Denied}
+	return obstacle{Target: target, Call: clip.Text(shows, obstacleArgs), Why: oneLine(c.Result.Text), Denied: c.Disposition == refusedByRule}
 }
 
 func oneLine(text string) string {

@@ -129,8 +129,8 @@ func messageError(args string) string {
 
 // message is the message that a call sends to the supervisor.
 func (c Call) message(tainted *spec.Taint) Effect {
-	if isBacklogTool(c.Name) {
-		f := backlogCall(c.ID, c.Name, c.Args)
+	if c.Kind == backlogCall {
+		f := newBacklog(c.ID, c.Name, c.Args)
 		f.Tainted = tainted
 		return f
 	}
@@ -138,9 +138,6 @@ func (c Call) message(tainted *spec.Taint) Effect {
 	decodeArgs(c.Args, &a)
 	return Send{Call: c.ID, To: strings.TrimSpace(a.To), Text: a.Text, Tainted: tainted}
 }
-
-// isRemote reports whether the supervisor answers the call, whatever happens to this process.
-func (c Call) isRemote() bool { return c.isDelegation() || c.Sends } //mutant:message-sent-again-after-a-crash
 
 // schemaText is the schema that a delegation asks an answer to fit, "" if none.
 func (a delegateArgs) schemaText() string {

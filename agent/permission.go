@@ -113,12 +113,12 @@ func (e *stepEvents) publishVerdict(c Call, d spec.HookDecision, v permission.Ve
 	e.publish(hookEvents, decisionKind(d), event.ToolDecided{Call: c.ID, Tool: c.Name, Decision: d, By: []string{v.By}, Why: v.Why, Rule: v.Rule.Text, From: v.Rule.From, Digest: digest})
 }
 
-// permissionHook returns the hook that prepares the question about a call.
-func (c Call) permissionHook() []spec.Hook {
-	if c.Gate.Permit.Query == "" {
+// hooks returns the hook that prepares the question about the call, if it needs approval.
+func (p permit) hooks() []spec.Hook {
+	if p.Query == "" {
 		return nil
 	}
-	return []spec.Hook{{Name: spec.PermissionHook, Point: spec.HookPreTool, Failing: spec.HookDeny, Rules: c.Gate.Permit.Query}}
+	return []spec.Hook{{Name: spec.PermissionHook, Point: spec.HookPreTool, Failing: spec.HookDeny, Rules: p.Query}}
 }
 
 // mayAsk reports whether a person may be asked about a call.

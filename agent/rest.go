@@ -28,7 +28,7 @@ func (c Call) runsHere(asked string) bool {
 	case Starting:
 		return true
 	case Running: // remote calls are answered elsewhere, and a person decides about a call that no process completes
-		return !c.isRemote() && c.ID != asked //mutant:rests-with-a-tool-under-way
+		return !c.Kind.isRemote() && c.ID != asked //mutant:rests-with-a-tool-under-way
 	}
 	return false
 }

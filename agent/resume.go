@@ -156,23 +156,23 @@ func lostCalls(s State) (State, []Effect) {
 	for i, c := range s.Calls {
 		var e Effect
 		switch {
-		case s.Preempted && s.Cancel == nil && c.Stage == Running && c.Class == model.Read && !c.isRemote():
+		case s.Preempted && s.Cancel == nil && c.Stage == Running && c.Class == model.Read && !c.Kind.isRemote():
 			s = s.withCall(i, c.cutOff(event.Killed, abortedRead).skippedByPerson())
 			continue
 		case c.Stage == Ended || c.Stage == Pending || c.Stage == Retrying || c.Gate.Person != "":
 			continue // the timer of a retry is among the clocks
 		case c.Stage == Gated: // nothing waits at a gate after a cancel
 			e = runCallHooks(s, c) //mutant:call's-gate-lost-in-a-crash
-		case c.isRemote() && s.Cancel == nil:
+		case c.Kind.isRemote() && s.Cancel == nil:
 			continue
 		case s.Cancel != nil:
-			if c.Stage == Running && !c.isRemote() || c.isLostBefore() {
+			if c.Stage == Running && !c.Kind.isRemote() || c.isLostBefore() {
 				s = s.withCall(i, c.cutOff(event.Killed, "killed while running: its outcome is unknown"))
 			} else if c.Stage == Starting {
 				s = s.withCall(i, c.cutOff(event.NeverStarted, "never started: the run was canceled"))
 			}
 			continue
-		case c.Name == askTool: // the log of the run holds the question
+		case c.Kind == questionCall: // the log of the run holds the question
 			continue
 		case c.Stage == Starting: // nothing had begun
 			c.Attempt--
@@ -200,7 +200,7 @@ func lostCalls(s State) (State, []Effect) {
 // resetUnbegun resets the calls that seem to run to the stage before their beginning.
 func resetUnbegun(s State) State {
 	for i, c := range s.Calls {
-		if c.Stage == Running && !c.isRemote() && c.Name != askTool {
+		if c.Stage == Running && !c.Kind.isRemote() && c.Kind != questionCall {
 			c.Stage = Starting
 			s = s.withCall(i, c)
 		}
@@ -224,7 +224,7 @@ func unknownOutcome(s State, c Call) (State, Effect) {
 func (c Call) lostName(own string) string {
 	var asked delegateArgs
 	decodeArgs(c.Args, &asked)
-	if c.Name != delegateTool || !strings.HasPrefix(asked.Agent, a2aPrefix) && asked.Agent != own {
+	if c.Kind != foreignCall || !strings.HasPrefix(asked.Agent, a2aPrefix) && asked.Agent != own {
 		return c.Name
 	}
 	return fmt.Sprintf("%s to %s with the task %q", c.Name, asked.Agent, clip.Text(asked.Task, taskShown))

@@ -3,7 +3,6 @@ package agent
 import (
 	"slices"
 
-	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/permission"
@@ -130,68 +129,6 @@ type Anchor struct {
 	Route    int   // of the model whose report it is: no other model counts like it
 	Formless bool  // the schema of the answer was not sent with it
 }
-
-// Stage is how far a call is.
-type Stage string
-
-// Stages of a call.
-const (
-	Pending  Stage = "pending"  // nothing was done
-	Gated    Stage = "gated"    // hooks before it, or after its failure or result, are asked
-	Retrying Stage = "retrying" // a transient failure waits for its next attempt
-	Starting Stage = "starting" // Begin was issued, Started was not read back yet
-	Running  Stage = "running"  // it may have begun
-	Ended    Stage = "ended"    // its result is known
-)
-
-// Call is one tool call of the last reply.
-type Call struct {
-	model.ToolCall
-	Class      model.Class
-	Child      spec.ID // set: a delegate, and the child's id
-	Sends      bool    // a message to the supervisor, which answers: for another agent, or about the backlog
-	Stage      Stage
-	Synthetic  event.Synthetic // Ended: the loop wrote the result, since the call was cut off
-	Attempt    int
-	Activation string // the activation that began it
-	Result     model.ToolResult
-	Declares   bool          // a failure of the agent
-	IsDeclared bool          // … which counts
-	Denied     bool          // the tool of an MCP server is not there, or its permissions, a rule or a hook denied it: see deny
-	Taken      bool          // a handoff: the other agent has the conversation
-	Handed     *handedAnswer // a handoff: how the other agent has ended
-	// DeniedByPerson: a person said no. That directs the agent, so it is no obstacle.
-	DeniedByPerson bool
-	Tokens         int64       // the shell's count of Result; 0: not counted
-	Tainted        *spec.Taint // what its answer says about the text from outside in it
-	Gate           callGate    // the hooks and the person who decide about it
-	Born           int64       // Child: the clock when the child was requested
-	Tries          int         // attempts that failed transiently
-	Due            int64       // stamp of the next attempt, while Retrying
-}
-
-// callGate is what hooks and people have decided about a call, before it runs and after it has failed.
-type callGate struct {
-	Point        spec.HookPoint // Gated: pre_tool, tool_error or tool_result
-	Returned     Returned       // Gated after it has run: what it returned, for observers
-	Passed       bool           // the hooks before it have approved it
-	Node         string         // … on the node where they were asked last; see reapproval.go
-	AgreedReason string         // the reason that a person read and agreed to
-	Again        int            // times its hooks were asked anew: on another node, or about other arguments
-	Rewriter     int            // the hook whose arguments the call has, from 1; 0: none
-	Rewrites     int            // times hooks have changed the arguments
-	Permit       permit         // what the permissions say about the call
-	Shows        string         // Gated: what a person reads of the call; "": its arguments
-	Person       string         // Gated: why hooks want a person to decide
-}
-
-func (c Call) isDelegation() bool { return c.Child != "" }
-
-// runsParallel reports whether the call may run in parallel with others.
-func (c Call) runsParallel() bool { return c.Class == model.Read }
-
-// needsRecord reports whether the log holds the beginning of the call before the call begins.
-func (c Call) needsRecord() bool { return c.Class != model.Read }
 
 // appendMessage appends a message to the transcript.
 func (s State) appendMessage(m model.Message) State {

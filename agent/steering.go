@@ -78,7 +78,7 @@ func abandonsTurn(s State) bool {
 func abortReads(s State) []Effect {
 	var fx []Effect
 	for _, c := range s.Calls {
-		if c.Stage == Running && c.Class == model.Read && !c.isRemote() { //mutant:steering-cuts-a-side-effect
+		if c.Stage == Running && c.Class == model.Read && !c.Kind.isRemote() { //mutant:steering-cuts-a-side-effect
 			fx = append(fx, AbortTool{Call: c.ID})
 		}
 	}
@@ -101,7 +101,7 @@ func endPreemptedCalls(s State) (State, []Effect) {
 			s = s.withCall(i, c.endGate(notRunSteered).skippedByPerson())
 		case (c.Stage == Pending || c.Stage == Starting || c.Stage == Retrying) && !c.isLostBefore():
 			s = s.withCall(i, c.endUnbegun(notRunSteered).skippedByPerson())
-		case c.Name == askTool && c.Stage == Running:
+		case c.Kind == questionCall && c.Stage == Running:
 			s = s.withCall(i, c.end(model.ToolResult{Text: "not answered: a person changed course"}))
 		}
 	}
@@ -110,7 +110,7 @@ func endPreemptedCalls(s State) (State, []Effect) {
 
 // skippedByPerson marks a call that a person's message kept from running, so that it does not count as an obstacle.
 func (c Call) skippedByPerson() Call {
-	c.DeniedByPerson = true
+	c.Disposition = refusedByPerson
 	return c
 }
 
@@ -121,7 +121,7 @@ func asksAboutUnbegun(s State, w suspension) bool {
 		return false
 	}
 	c := s.Calls[i]
-	return c.Name == askTool || c.Stage == Gated && !c.isLost()
+	return c.Kind == questionCall || c.Stage == Gated && !c.isLost()
 }
 
 // restartTurn releases the reservation for the outdated prompt and begins a turn whose prompt has the user's message.

@@ -76,7 +76,7 @@ func onlyChildren(st *agent.State) bool {
 		case agent.Starting, agent.Retrying, agent.Gated:
 			return false
 		case agent.Running:
-			if c.Child == "" || c.Sends {
+			if c.Child == "" {
 				return false
 			}
 			children++
