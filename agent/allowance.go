@@ -68,12 +68,12 @@ func takeAllowance(s State, f Granted) State {
 	return s
 }
 
-// mayBeginAhead reports whether the allowance covers the attempt that is about to be requested.
-func (s State) mayBeginAhead(r budget.AttemptRequest) bool {
-	if s.Allowance.Attempts < 1 || s.Allowance.Route != s.Route || s.ClosingReason != "" || s.Preempted { //mutant:more-attempts-than-allowed
+// mayBegin reports whether the allowance covers the attempt that is about to be requested of a model.
+func (a allowance) mayBegin(r budget.AttemptRequest, route int) bool {
+	if a.Attempts < 1 || a.Route != route { //mutant:more-attempts-than-allowed
 		return false
 	}
-	_, _, ok := s.Allowance.Covers(r)
+	_, _, ok := a.Covers(r)
 	return ok
 }
 

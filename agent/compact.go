@@ -89,7 +89,7 @@ func hasUncheckedMessages(s State, upto int) bool {
 // prompt fits as it is, so that no compaction is needed.
 func lastTurnFits(s State) bool {
 	ending, _ := s.reachedLimit()
-	return ending != "" && s.Estimate()+s.Task.Limits.Closing <= s.contextWindow()
+	return ending != "" && s.Estimate()+s.Task.Limits.Closing <= s.contextWindow(&s.Task)
 }
 
 // tooLong handles a provider's error that the prompt is too long: the agent makes
@@ -150,14 +150,6 @@ func withFold(s State, f Fold) State {
 	return s
 }
 
-// summaryModel is the model that writes summaries.
-func (s State) summaryModel() spec.Model {
-	if m := s.Task.LoopOptions.Context.Model; m != nil && !s.PendingCompaction.Own {
-		return *m
-	}
-	return s.currentModel()
-}
-
 // askSummary requests a reservation for the summary.
 func askSummary(s State) (State, []Effect) {
 	s.Phase, s.Transition, s.Purpose = Reserving, s.PendingCompaction.As, ForSummary
@@ -168,7 +160,7 @@ func askSummary(s State) (State, []Effect) {
 	// The reservation keeps tokens back for a closing turn of the agent, with the agent's prompt.
 	input := max(budget.EnvelopeTokens+budget.Text(r.System)+budget.Message(r.Messages[0]), s.InputBound())
 	return s, []Effect{newReserve(s, budget.AttemptRequest{Input: input, Output: r.MaxOutput, OutputMin: (r.MaxOutput + 1) / 2,
-		Closing: s.Task.Limits.Closing, Price: s.summaryModel().Price.Dearer(s.currentModel().Price)})}
+		Closing: s.Task.Limits.Closing, Price: s.summaryModel(&s.Task, s.PendingCompaction.Own).Price.Dearer(s.currentModel(&s.Task).Price)})}
 }
 
 // handleSummaryGranted begins the summary. A grant of only a closing turn is for the
@@ -185,12 +177,12 @@ func handleSummaryGranted(s State, f Granted) (State, []Effect) {
 // summaryRequest is the request for the summary of the compaction in progress.
 func summaryRequest(s State, output int64) model.Request {
 	w := s.foldWriter(s.PendingCompaction.Upto, s.PendingCompaction.As)
-	return w.request(output, s.summaryModel().Window)
+	return w.request(output, s.summaryModel(&s.Task, s.PendingCompaction.Own).Window)
 }
 
 // callSummary requests the summary under the granted reservation.
 func callSummary(s State) CallModel {
-	m := s.summaryModel()
+	m := s.summaryModel(&s.Task, s.PendingCompaction.Own)
 	r := summaryRequest(s, s.Grant.Output)
 	r.Model, r.Temperature, r.Effort = m.Name, m.Temperature, m.Effort
 	return CallModel{Reservation: s.Reservation, Turn: s.Turn + 1, Model: m.Name, Request: r, Purpose: ForSummary}
@@ -235,7 +227,7 @@ func handleFailedSummary(s State, f Failed) (State, []Effect) {
 // tried yet; otherwise no model writes the summary.
 func otherSummary(s State) (State, []Effect) {
 	if other := s.Task.LoopOptions.Context.Model != nil && !s.PendingCompaction.Own; other && s.PendingCompaction.Tries < summaryTries { //mutant:summary-asked-for-ever
-		s.PendingCompaction.Own, s.ThrottleWait = true, throttleWait{N: s.ThrottleWait.N}
+		s.PendingCompaction.Own, s.failureStreaks = true, s.withoutWait()
 		return askSummary(s)
 	}
 	return compactWithoutModel(s)
@@ -253,7 +245,7 @@ func lostSummary(s State) (State, []Effect) {
 func settleSummary(s State, r model.Reply) (State, []Effect) {
 	e := Settle{Reservation: s.Reservation, Usage: r.Usage, Turn: s.Turn, Lost: !r.UsageKnown}
 	if r.UsageKnown {
-		e.Used = s.summaryModel().Price.Cost(r.Usage)
+		e.Used = s.summaryModel(&s.Task, s.PendingCompaction.Own).Price.Cost(r.Usage)
 		s.Usage, s.Spent = s.Usage.Add(r.Usage), s.Spent.Plus(e.Used)
 	} else {
 		e.Usage = model.Usage{}
@@ -285,7 +277,7 @@ func completeCompaction(s State, summary string) (State, []Effect) {
 			break
 		}
 	}
-	next.PendingCompaction, next.ThrottleWait = pendingCompaction{}, throttleWait{N: s.ThrottleWait.N}
+	next.PendingCompaction, next.failureStreaks = pendingCompaction{}, next.withoutWait()
 	next.events.publishOnce(contextEvents, compactionOrder, event.KindContextCompacted, event.Compaction{})
 	return beginTurn(next, f.As)
 }

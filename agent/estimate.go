@@ -6,30 +6,12 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// tokenSense holds the loop's measurements of how a model counts tokens. It belongs to
-// one route: another model counts differently.
-type tokenSense struct {
-	Route int
-	Ratio budget.Ratio
-	// Ceiling is the estimate of a prompt that the provider rejected as too long: the
-	// window is not larger, whatever size the route names. 0: never.
-	Ceiling int64
-}
-
-// tokenMeasures returns the measurements of the model in use.
-func (s State) tokenMeasures() tokenSense {
-	if s.Sense.Route != s.Route {
-		return tokenSense{Route: s.Route}
-	}
-	return s.Sense
-}
-
 // Estimate is the likely size of the next prompt in tokens: the provider's report
 // for the prefix, plus the count of the tail, calibrated by earlier reports of the
 // same model. Only InputBound is strict.
 func (s State) Estimate() int64 {
 	ratio := s.tokenMeasures().Ratio
-	if !s.Anchor.coversRoute(s.Route) {
+	if !s.hasAnchor() {
 		return ratio.Apply(guessTokens(s, s.Prompt()))
 	}
 	return s.Anchor.Tokens + ratio.Apply(budget.Guess(s.History[s.Anchor.Messages:]...))
@@ -48,7 +30,7 @@ func calibrate(s State, r model.Reply) State {
 		return s
 	}
 	know := s.tokenMeasures()
-	if s.Anchor.coversRoute(s.Route) {
+	if s.hasAnchor() {
 		know.Ratio = know.Ratio.Sample(r.Usage.Prompt()-s.Anchor.Tokens, budget.Guess(s.History[s.Anchor.Messages:]...))
 	} else {
 		know.Ratio = know.Ratio.Sample(r.Usage.Prompt(), guessTokens(s, s.Prompt()))
@@ -69,15 +51,6 @@ func FirstAttemptRequest(t spec.Task, past ...model.Message) budget.AttemptReque
 // Counts reports whether token counts of texts are useful: only a loop that
 // watches its window estimates.
 func (s State) Counts() bool { return s.contextLimits().threshold() > 0 }
-
-// contextWindow is how many tokens a prompt and its reply may have together; 0 is unknown.
-func (s State) contextWindow() int64 {
-	known, refused := s.currentModel().Window, s.tokenMeasures().Ceiling
-	if known == 0 || refused > 0 && refused < known {
-		return refused
-	}
-	return known
-}
 
 // resultTokens is the estimate of a call's result: the shell's count, if that is plausible.
 func (c Call) resultTokens() int64 {

@@ -35,8 +35,9 @@ func useFallback(s State, detail string) (State, []Effect) {
 		}
 		return finishAgent(s, spec.Outcome{Reason: spec.ModelError, Text: partialResult(s), Partial: true, Detail: detail})
 	}
-	s.events.publish(retryEvents, event.KindModelFallback, event.Fallback{From: s.currentModel().Name, To: chainOf(&s.Task)[next].Name, Error: s.events.cause})
-	s.Route, s.Retries, s.ThrottleWait = next, 0, throttleWait{N: s.ThrottleWait.N}
+	s.events.publish(retryEvents, event.KindModelFallback, event.Fallback{From: s.currentModel(&s.Task).Name, To: chainOf(&s.Task)[next].Name, Error: s.events.cause})
+	s.Route, s.failureStreaks = next, s.withoutWait()
+	s.Retries = 0
 	return endTurn(s, spec.ModelFallback)
 }
 
@@ -54,8 +55,8 @@ func (chain modelChain) nextAfter(route int) (int, bool) {
 // in money, and the price of the model is unknown.
 func skipUnpriced(s State, f Denied) (State, []Effect) {
 	route := s.Route
-	s.events.cause = fmt.Sprintf("skipped: the run has a limit in money, and the price of %s is not known", s.currentModel().Name)
-	s, fx := useFallback(s, fmt.Sprintf("%s: the price of %s is not known", f.Why, s.currentModel().Name))
+	s.events.cause = fmt.Sprintf("skipped: the run has a limit in money, and the price of %s is not known", s.currentModel(&s.Task).Name)
+	s, fx := useFallback(s, fmt.Sprintf("%s: the price of %s is not known", f.Why, s.currentModel(&s.Task).Name))
 	if s.Route != route {
 		s.events.publish(retryEvents, event.KindWarningRaised, event.Warning{What: "a fallback model was skipped", Why: s.events.cause})
 	}
@@ -79,14 +80,6 @@ func (chain modelChain) names() []string {
 		}
 	}
 	return names
-}
-
-// currentModel is the model in use.
-func (s State) currentModel() spec.Model {
-	if s.Route > 0 {
-		return s.Task.LoopOptions.Fallbacks[s.Route-1]
-	}
-	return s.Task.Model
 }
 
 // outputLimit is how many of the wanted output tokens one call of the model can have.

@@ -114,7 +114,7 @@ func (f *finishedStep) withFigures(e stepEvent) event.Event {
 			Bytes: len(s.Journal.fullText()), Digest: s.Journal.Digest()}
 	case event.Recovery:
 		e.Data = event.Recovery{Stage: f.recoveryStage(), Used: s.Ladder.Used, Most: spec.RecoveriesMax,
-			Tokens: s.Estimate(), Messages: len(s.Prompt()), Window: s.contextWindow()}
+			Tokens: s.Estimate(), Messages: len(s.Prompt()), Window: s.contextWindow(&s.Task)}
 	case event.Compaction:
 		e.Data = f.compaction()
 	case event.ToolCall:
@@ -212,7 +212,7 @@ func (f *finishedStep) compaction() event.Compaction {
 	was.Fold, was.Anchor, was.Journal = before.Fold, before.Anchor, before.Journal
 	return event.Compaction{How: s.Fold.As, By: by,
 		BeforeTokens: was.Estimate(), AfterTokens: s.Estimate(), BeforeMessages: len(was.Prompt()), AfterMessages: len(s.Prompt()),
-		Folded: s.Fold.Upto, Window: s.contextWindow()}
+		Folded: s.Fold.Upto, Window: s.contextWindow(&s.Task)}
 }
 
 // changedSections lists the sections of a journal that an edit has changed.

@@ -149,7 +149,7 @@ func useBudgetLeft(s State) (next State, fx []Effect, busy bool) {
 // sendOnwards sends a whole answer back, which ends any series of cut or useless
 // replies.
 func sendOnwards(s State, text string) State {
-	s.Useless, s.Cuts = 0, 0
+	s.failureStreaks = s.withoutUseless()
 	return s.appendMessage(model.Message{Role: model.User, Text: text})
 }
 

@@ -75,9 +75,9 @@ func handoffOf(s State, c Call) (e Delegate, why string) {
 	}
 	var args handoffArgs
 	decodeArgs(c.Args, &args)
-	e = Delegate{Call: c.ID, Child: c.Child, Name: args.Agent, Goal: args.Message, HandsOff: true, Require: unmetRequirements(s), Journal: s.JournalArgs(),
+	e = Delegate{Call: c.ID, Child: c.Child, Name: args.Agent, Goal: args.Message, HandsOff: true, Require: unmetRequirements(s), Journal: s.Journal.Args(),
 		Obstacles: lastItems(obstaclesBesideHandoffs(s, c), obstaclesListed), Past: historyForHandoff(s), Tainted: s.Tainted}
-	e.SoftMS, e.HardMS = s.timeLeft()
+	e.SoftMS, e.HardMS = timeLeft(&s.Task.Limits, s.workTime())
 	return e, ""
 }
 

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -88,24 +87,12 @@ func continuationText(p *spec.HistoryOrigin) string {
 		"Continue its unfinished work, as far as this message asks for it.]\n\n", p.Reason)
 }
 
-// JournalArgs is the run journal as Recalled holds it; "" while it is empty.
-func (s State) JournalArgs() string {
-	if s.Journal.fullText() == "" {
-		return ""
-	}
-	raw, err := json.Marshal(s.Journal)
-	if err != nil {
-		panic("agent: a journal does not encode: " + err.Error())
-	}
-	return string(raw)
-}
-
 // Past is the agent's history as it stands. It answers open calls with their
 // results as known now.
 func (s State) Past() history.Transcript {
 	stable, _ := s.Task.SystemPrompt()
 	p := history.Transcript{Form: history.Form, Run: s.Task.Run, Agent: s.Task.ID, Name: s.Task.Name, Goal: s.Task.Goal, System: stable,
-		Model: s.currentModel().Name, Turn: s.Turn, Usage: s.Usage, Messages: history.WithoutMedia(s.History), Journal: s.Journal.fullText(), Tainted: cmp.Or(s.Tainted, taintOfResults(s, s.Calls))}
+		Model: s.currentModel(&s.Task).Name, Turn: s.Turn, Usage: s.Usage, Messages: history.WithoutMedia(s.History), Journal: s.Journal.fullText(), Tainted: cmp.Or(s.Tainted, taintOfResults(s, s.Calls))}
 	if len(s.Calls) > 0 {
 		results := make([]model.ToolResult, len(s.Calls))
 		for i, c := range s.Calls {
@@ -183,7 +170,7 @@ func delegationOf(s State, c Call) (e Delegate, why string) {
 	var args delegateArgs
 	decodeArgs(c.Args, &args)
 	e = Delegate{Call: c.ID, Child: c.Child, Name: args.Agent, Goal: args.Task, Background: args.Background, Schema: args.schemaText(), Tainted: s.Tainted}
-	e.SoftMS, e.HardMS = s.timeLeft()
+	e.SoftMS, e.HardMS = timeLeft(&s.Task.Limits, s.workTime())
 	if !args.Fork {
 		return e, ""
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -197,4 +198,16 @@ func restoreJournal(s State) State {
 	}
 	s.Journal = s.Journal.withShown(len(s.History))
 	return s
+}
+
+// Args is the run journal as Recalled holds it; "" while it is empty.
+func (j Journal) Args() string {
+	if j.fullText() == "" {
+		return ""
+	}
+	raw, err := json.Marshal(j)
+	if err != nil {
+		panic("agent: a journal does not encode: " + err.Error())
+	}
+	return string(raw)
 }

@@ -48,7 +48,7 @@ type contextLimits struct {
 
 // contextLimits returns the limits of the prompts of the model in use.
 func (s State) contextLimits() contextLimits {
-	c := contextLimits{s.Task.LoopOptions.Context, s.contextWindow(), s.Task.Limits.Output}
+	c := contextLimits{s.Task.LoopOptions.Context, s.contextWindow(&s.Task), s.Task.Limits.Output}
 	c.Tail = cmp.Or(c.Tail, spec.CompactTail)
 	c.PruneTail = cmp.Or(c.PruneTail, spec.PruneTail)
 	c.Within = cmp.Or(c.Within, spec.LadderTurns)

@@ -48,7 +48,7 @@ func adoptModel(s State) State {
 	if f == nil {
 		return s
 	}
-	if from := s.currentModel().Name; s.Phase != "" && from != f.Model.Name {
+	if from := s.currentModel(&s.Task).Name; s.Phase != "" && from != f.Model.Name {
 		s.events.publish(retryEvents, event.KindWarningRaised, event.Warning{What: fmt.Sprintf("from here on the model is %s, before it was %s", f.Model.Name, from), Why: "the run was forked with another model"})
 	}
 	s.Task, s.NextModel = f.Apply(s.Task), nil                                                    //mutant:model-adopted-again

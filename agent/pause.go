@@ -58,21 +58,20 @@ type LeaveThrottle struct{}
 func (AwaitThrottle) effect() {}
 func (LeaveThrottle) effect() {}
 
-// hasAlternative reports whether there is an alternative to the model in use.
-func (s State) hasAlternative() bool {
-	if s.Purpose == ForSummary {
-		return true // the agent's own model, or lines of the messages
-	}
-	_, ok := chainOf(&s.Task).nextAfter(s.Route)
-	return ok
+// patience is how long the loop waits for a model that refuses all callers.
+type patience struct {
+	ms          int64 // 0: it does not wait
+	end         int64 // of the wait under way, as a stamp
+	alternative bool  // there is another way than to wait: another model, or for a summary lines of the messages
 }
 
-// patienceMS is how long the loop waits for an answer; 0: not at all.
-func (s State) patienceMS() int64 {
-	p := max(0, s.Task.LoopOptions.PatienceMS)
-	if s.hasAlternative() {
-		return min(p, spec.PatienceElseMS)
+// patience returns how long the loop waits for the model in use.
+func (s State) patience() patience {
+	p := patience{ms: max(0, s.Task.LoopOptions.PatienceMS), alternative: s.Purpose == ForSummary || s.hasFallback(&s.Task)}
+	if p.alternative {
+		p.ms = min(p.ms, spec.PatienceElseMS)
 	}
+	p.end = s.ThrottleWait.Since + p.ms
 	return p
 }
 
@@ -80,17 +79,14 @@ func (s State) patienceMS() int64 {
 // may be billed is a failed attempt; and if another model can take over, each
 // refusal by the provider itself uses up one retry.
 func waitsOut(s State, f Failed) bool {
-	return s.patienceMS() > 0 && f.Unbilled && (f.Class == model.RateLimit || f.Class == model.Overload) && //mutant:storm-kills
-		(!s.hasAlternative() || s.mayRetry())
+	p := s.patience()
+	return p.ms > 0 && f.Unbilled && (f.Class == model.RateLimit || f.Class == model.Overload) && //mutant:storm-kills
+		(!p.alternative || s.mayRetry(s.Task.Limits.Retries))
 }
-
-// mayRetry reports whether another attempt is allowed: failed attempts in a row
-// are bounded, including those after which the agent waited for the throttle.
-func (s State) mayRetry() bool { return s.Retries+s.ThrottleWait.Own < s.Task.Limits.Retries } //mutant:model-retried-for-ever
 
 // waitOutRefusal handles a refusal that the loop waits out.
 func waitOutRefusal(s State, f Failed) (State, []Effect) {
-	if s.hasAlternative() {
+	if s.patience().alternative {
 		s.ThrottleWait.Own++
 	}
 	return awaitTurn(s, fmt.Sprintf("%s: %s", f.Class, f.Detail), f.AfterMS)
@@ -111,7 +107,7 @@ func handleBarred(s State, f Barred) (State, []Effect) {
 		s, fx := releaseReservation(s)
 		return prependEffects(fx)(endTurn(endSuspension(s), spec.Steering))
 	}
-	if s.patienceMS() == 0 && s.Cancel == nil {
+	if s.patience().ms == 0 && s.Cancel == nil {
 		return recoverAttempt(s, Failed{Reservation: f.Reservation, Class: model.RateLimit, Detail: why, Unbilled: true, AfterMS: f.AfterMS})
 	}
 	s, fx := releaseReservation(s)
@@ -135,25 +131,23 @@ func awaitTurn(s State, why string, afterMS int64) (State, []Effect) {
 	}
 	s.ThrottleWait.Refused++
 	s.ThrottleWait.Why = why
-	end := s.impatientAt()
-	if s.Now >= end || s.ThrottleWait.Refused > RefusalsMax || s.hasAlternative() && s.Now+min(max(afterMS, 0), retryAfterMaxMS) >= end {
+	p := s.patience()
+	if s.Now >= p.end || s.ThrottleWait.Refused > RefusalsMax || p.alternative && s.Now+min(max(afterMS, 0), retryAfterMaxMS) >= p.end {
 		return giveUpWaiting(s)
 	}
 	s.ThrottleWait.N++
-	s.events.publish(entryEvents, event.KindGatePaused, event.GatePaused{Model: s.calledModel(), Purpose: string(s.Purpose), Why: why, AfterMS: afterMS,
-		Refused: s.ThrottleWait.Refused, LeftMS: end - s.Now})
+	s.events.publish(entryEvents, event.KindGatePaused, event.GatePaused{Model: s.attempt().model, Purpose: string(s.Purpose), Why: why, AfterMS: afterMS,
+		Refused: s.ThrottleWait.Refused, LeftMS: p.end - s.Now})
 	s.Transition = spec.ModelRetry
 	s = suspend(s, suspension{Why: AwaitsThrottle, Then: ThenTurn})
 	return s, awaitThrottle(s)
 }
 
-func (s State) impatientAt() int64 { return s.ThrottleWait.Since + s.patienceMS() }
-
 // awaitThrottle returns the effects that wait. They follow from the state alone, so
 // that a later activation can continue the wait.
 func awaitThrottle(s State) []Effect {
-	return []Effect{AwaitThrottle{Pause: s.ThrottleWait.N, Model: s.calledModel(), Tokens: s.Grant.Output + s.Estimate()},
-		Arm{Timer: throttleTimer, Due: s.impatientAt()}}
+	return []Effect{AwaitThrottle{Pause: s.ThrottleWait.N, Model: s.attempt().model, Tokens: s.Grant.Output + s.Estimate()},
+		Arm{Timer: throttleTimer, Due: s.patience().end}}
 }
 
 // handleAdmitted requests a new reservation. Meanwhile the turn may have become another one.
@@ -177,7 +171,7 @@ func handleThrottleTimer(s State) (State, []Effect) {
 	if s.Suspended.Why != AwaitsThrottle {
 		return s, nil
 	}
-	if due := s.impatientAt(); s.Now < due { //mutant:patience-without-end
+	if due := s.patience().end; s.Now < due { //mutant:patience-without-end
 		return s, []Effect{Arm{Timer: throttleTimer, Due: due}}
 	}
 	s.events.cause = s.ThrottleWait.Why
@@ -188,7 +182,7 @@ func handleThrottleTimer(s State) (State, []Effect) {
 func giveUpWaiting(s State) (State, []Effect) {
 	took := time.Duration(s.Now-s.ThrottleWait.Since) * time.Millisecond
 	detail := fmt.Sprintf("%s; given up after %s", s.ThrottleWait.Why, took.Round(time.Millisecond))
-	s.ThrottleWait = throttleWait{N: s.ThrottleWait.N}
+	s.failureStreaks = s.withoutWait()
 	switch {
 	case s.Purpose == ForSummary:
 		return otherSummary(s)

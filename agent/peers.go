@@ -3,7 +3,6 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/event"
@@ -86,14 +85,6 @@ type Send struct {
 func (Send) Kind() string { return "send" }
 func (Send) effect()      {}
 
-// backgroundChild is a background child.
-type backgroundChild struct {
-	Child spec.ID
-	Call  string
-	Name  string
-	Born  int64 // the parent's clock when it requested the child
-}
-
 // sendTool is the tool by which agents of a run send messages to each other.
 const sendTool = "send_message"
 
@@ -168,7 +159,7 @@ func (a delegateArgs) misshaped() string {
 func recordBackground(s State, c Call) State {
 	var args delegateArgs
 	decodeArgs(c.Args, &args)
-	s.BackgroundChildren = append(slices.Clip(s.BackgroundChildren), backgroundChild{Child: c.Child, Call: c.ID, Name: args.Agent, Born: c.Born})
+	s.correspondence = s.withChild(backgroundChild{Child: c.Child, Call: c.ID, Name: args.Agent, Born: c.Born})
 	return s
 }
 
@@ -179,21 +170,20 @@ func handleMessaged(s State, f Messaged) (State, []Effect) {
 		return s, nil
 	}
 	if f.Call != "" {
-		i := slices.IndexFunc(s.BackgroundChildren, func(a backgroundChild) bool { return a.Call == f.Call && a.Child == f.From })
-		if i < 0 {
+		child, rest, ok := s.takeAnswer(f)
+		if !ok {
 			return s, nil // the agent awaits no such answer
 		}
-		s = creditChild(s, s.BackgroundChildren[i].Born, f.WorkedMS)
-		s = noteFailedChild(s, s.BackgroundChildren[i], f)
-		s.BackgroundChildren = slices.Delete(slices.Clone(s.BackgroundChildren), i, i+1)
+		s.correspondence = rest
+		s = noteFailedChild(creditChild(s, child.Born, f.WorkedMS), child, f)
 	}
 	if f.Call != "" {
 		s.events.publish(peerEvents, event.KindDelegationFinished, event.ToolCall{Call: f.Call, Tool: delegateTool, Child: f.From, Error: f.Error, Bytes: len(f.Text), Text: f.Text})
 	} else {
 		s.events.publish(peerEvents, event.KindMessageAgent, event.AgentSaid{From: f.From, Name: f.Name, Text: f.Text, Bytes: len(f.Text)})
 	}
-	s.Mail = append(slices.Clip(s.Mail), f) //mutant:background-result-unread
-	return wakeIdle(s)                      //mutant:idle-not-woken
+	s.correspondence = s.withMail(f) //mutant:background-result-unread
+	return wakeIdle(s)               //mutant:idle-not-woken
 }
 
 // wakeIdle lets an idle agent continue, because there is something to continue with.
@@ -240,9 +230,6 @@ const answerHead = "[Answer of agent "
 // quote begins each line of a text with a mark, whatever ends the line before.
 var quote = strings.NewReplacer("\r\n", "\n> ", "\n", "\n> ", "\r", "\n> ", "\v", "\n> ", "\f", "\n> ", "\u0085", "\n> ", "\u2028", "\n> ", "\u2029", "\n> ")
 
-// awaitsOthers reports whether there is a reason not to stop yet, which the model may not know.
-func (s State) awaitsOthers() bool { return len(s.Mail) > 0 || len(s.BackgroundChildren) > 0 }
-
 // waitForOthers holds a claimed completion back while children work in the background:
 // their answers wake the agent for another turn. Its limits still apply.
 func waitForOthers(s State) (State, []Effect) {
@@ -254,7 +241,7 @@ func waitForOthers(s State) (State, []Effect) {
 		ids[i] = a.Child
 	}
 	s.events.publish(peerEvents, event.KindAgentWaiting, event.AgentWaiting{Children: ids})
-	s.Useless, s.Cuts = 0, 0
+	s.failureStreaks = s.withoutUseless()
 	return suspend(s, suspension{Why: AwaitsOthers, Then: ThenTurn}), nil
 }
 

@@ -46,14 +46,11 @@ func systemPrompt(s State) (stable, volatile string) {
 	return stable, s.Journal.systemText(volatile)
 }
 
-// coversRoute tells whether the provider of a model has reported the size of a part of the prompt.
-func (a Anchor) coversRoute(route int) bool { return a.Tokens > 0 && a.Route == route }
-
 // InputBound is an upper bound of the tokens of the next prompt: what the
 // provider reported for the prefix, and the bytes of the rest.
 func (s State) InputBound() int64 {
 	var n int64
-	if s.Anchor.coversRoute(s.Route) && !s.HookEffects.changedPrompt() {
+	if s.hasAnchor() && !s.HookEffects.changedPrompt() {
 		n = s.Anchor.Tokens
 		for _, m := range s.History[s.Anchor.Messages:] { //mutant:bound-without-tail
 			n += budget.Message(m)
@@ -68,7 +65,7 @@ func (s State) InputBound() int64 {
 			n += budget.Message(m)
 		}
 		if len(s.Task.Tools) > 0 {
-			n += s.currentModel().Frame
+			n += s.currentModel(&s.Task).Frame
 		}
 	}
 	return n + budget.EnvelopeTokens + budget.Text(closingPrompt) + closingWhyMax

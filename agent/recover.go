@@ -95,7 +95,7 @@ func recoverAttempt(s State, f Failed) (State, []Effect) {
 		return prependEffects(fx)(finishAgent(s, spec.Outcome{Reason: spec.PromptTooLong, Text: partialResult(s), Partial: true, Detail: f.Detail}))
 	case f.Class == model.Refused:
 		return prependEffects(fx)(finishAgent(s, spec.Outcome{Reason: spec.Refused, Text: partialResult(s), Partial: true, Detail: f.Detail}))
-	case f.Class.Retryable() && s.mayRetry():
+	case f.Class.Retryable() && s.mayRetry(s.Task.Limits.Retries):
 		return prependEffects(fx)(retryLater(s, f.AfterMS))
 	case isReplaceable(f.Class):
 		return prependEffects(fx)(useFallback(s, fmt.Sprintf("%s: %s", f.Class, f.Detail)))
@@ -147,7 +147,7 @@ func outOfTime(s State, f Failed) (State, []Effect) {
 	switch {
 	case s.ClosingReason != "":
 		return endFailedClosing(s, detail, originOf(f))
-	case s.hasAlternative():
+	case s.patience().alternative:
 		return useFallback(s, detail)
 	}
 	return finishAgent(s, spec.Outcome{Reason: spec.Timeout, Text: partialResult(s), Partial: true, Detail: detail})

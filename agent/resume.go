@@ -41,13 +41,9 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 	if s.Phase != "" && s.Phase != Done && s.Activation != "" && !s.Rested {
 		s.events.publish(entryEvents, event.KindAgentResumed, event.AgentResumed{Phase: string(s.Phase), Activation: f.Activation})
 	}
-	again := s.Activation
-	s.Activation, s.Node = f.Activation, f.Node
-	whole := s.Released // the previous activation began nothing that has not ended
-	if f.Looked && f.Activation == again {
-		whole = s.Whole // this activation has begun nothing since its first Resumed
-	}
-	s.Whole, s.Released, s.Rested, s.Fork = whole, false, false, s.Fork.resume(f.Looked && f.Activation == again, s.Suspended.Why == AwaitsDriftAnswer)
+	shell, again := s.resume(f)
+	whole := shell.Whole
+	s.shellState, s.Fork = shell, s.Fork.resume(again, s.Suspended.Why == AwaitsDriftAnswer)
 	s.Allowance.Attempts = 0 // a log that lost its tail counts less than was spent
 	if f.Damaged == "" && s.Phase == "" {
 		return s, nil

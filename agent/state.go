@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/model"
 )
@@ -24,60 +23,41 @@ const (
 )
 
 // State is an agent at one index of its log. It is a value: Step never changes its
-// input State, so two futures may be stepped from one.
+// input State, so two futures may be stepped from one. What changes together is a part with its own methods.
 type State struct {
-	Task       spec.Task
-	Phase      Phase
-	Activation string // the current activation of the shell
-	Node       string // where it runs
+	Task  spec.Task
+	Phase Phase
+	shellState
 
 	ImportedHistory importedHistory // of an earlier history, until the task comes
 
 	workClock
 	transcript
+	spending
+	modelRoute
+	failureStreaks
+
 	Transition spec.Transition // why the last turn was taken
-	Turn       int             // turns taken, the closing turn not counted
-	Usage      model.Usage
-	Spent      budget.Amount
-
-	Reservation int // number of the newest reservation
-	// FrozenReservation is the newest one that waits, or waited, for the end of a freeze.
-	FrozenReservation int
-
-	Open      bool // it is granted and not settled
-	Grant     Granted
+	Purpose    Purpose         // of the newest reservation
+	Force      string          // tool choice of the next request: "", "any" or a tool
+	reservation
 	Allowance allowance // for attempts that begin without a grant of their own
-	Anchor    Anchor
 
-	Calls     callList // of the last reply
-	ToolCalls int      // tool calls run in all
+	Calls callList // of the last reply
 
-	Proposal     int            // number of the newest proposed stop
-	Vetoes       int            // in a row
-	VetoedBy     *VerdictOrigin // the newest veto
-	Useless      int            // malformed replies in a row
-	Cuts         int            // cut outputs in a row
-	Retries      int            // failed attempts in a row
-	ThrottleWait throttleWait   // the refusals of the throttle of the model
+	Proposal int            // number of the newest proposed stop
+	Vetoes   int            // in a row
+	VetoedBy *VerdictOrigin // the newest veto
 
-	ClosingReason      spec.Reason // set: the turn under way is the closing turn, and why
-	Cancel             *Canceled
-	Steers             []string
-	Preempted          bool              // a message among Steers abandons what the turn under way has not begun
-	Mail               []Messaged        // of other agents, until the next turn boundary
-	BackgroundChildren []backgroundChild // children in the background
-	Suspended          suspension        // Waiting: for what, and what follows
-	Outcome            spec.Outcome
+	ClosingReason spec.Reason // set: the turn under way is the closing turn, and why
+	Cancel        *Canceled
+	Steers        []string
+	Preempted     bool // a message among Steers abandons what the turn under way has not begun
+	correspondence
+	Suspended suspension // Waiting: for what, and what follows
+	Outcome   spec.Outcome
 
-	Purpose Purpose // of the newest reservation
-	Route   int     // the model in use: 0 is Task.Model, n is the nth fallback
-	Force   string  // tool choice of the next request: "", "any" or a tool
-	ModelMS int64
-	ToolMS  int64
-	Foreign int // calls of agents of other programs
-
-	Sense             tokenSense // measurements of how the model in use counts tokens
-	Fold              Fold       // the summary that replaces the beginning of History in prompts
+	Fold              Fold // the summary that replaces the beginning of History in prompts
 	PendingCompaction pendingCompaction
 	Ladder            recoveryLadder // how often the loop has recovered from losing context
 	Journal           Journal
@@ -95,14 +75,8 @@ type State struct {
 
 	Drift           configDrift // how the current node differs from the record
 	LogVerification logVerification
-	Whole           bool // the current activation began with nothing in progress
 	Fork            fork
-	NextModel       *ModelSet    // takes the place of Task.Model before the next request; nil: none was set
 	NextContext     []ContextSet // change Task before the next request
-
-	Released bool  // the current activation has ended in order: nothing of it is in progress
-	Rested   bool  // … because there was nothing to do
-	RestDue  int64 // … and when it is to be woken; 0: never
 
 	Sent     int // messages to the supervisor
 	Received int // messages of the supervisor
@@ -113,6 +87,21 @@ type State struct {
 	events      stepEvents      // of the step under way
 }
 
+// reservation is the budget of one attempt to call the model, as its supervisor granted it. Its number
+// grows with each request, so an answer to an earlier one is recognized.
+type reservation struct {
+	Reservation int // number of the newest one
+	// FrozenReservation is the newest one that waits, or waited, for the end of a freeze.
+	FrozenReservation int
+	Open              bool // it is granted and not settled
+	Grant             Granted
+}
+
+// isFrozen reports whether the newest reservation waits for the end of a freeze, or has waited for it.
+func (r reservation) isFrozen() bool {
+	return r.FrozenReservation > 0 && r.FrozenReservation == r.Reservation
+}
+
 // Purpose is what a model call is for.
 type Purpose string
 
@@ -121,14 +110,6 @@ const (
 	ForTurn    Purpose = ""
 	ForSummary Purpose = "summary" // of what a compaction takes out of the prompt
 )
-
-// Anchor is a prefix of the prompt whose size the provider reported.
-type Anchor struct {
-	Messages int   // how many messages of History it covers
-	Tokens   int64 // 0: nothing reported yet
-	Route    int   // of the model whose report it is: no other model counts like it
-	Formless bool  // the schema of the answer was not sent with it
-}
 
 // appendMessage appends a message to the transcript.
 func (s State) appendMessage(m model.Message) State {

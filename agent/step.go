@@ -105,7 +105,7 @@ func stepFact(s State, in Input) (State, []Effect) {
 	case ContextSet:
 		return handleContextSet(s, f, in.FromSupervisor), nil
 	case Released:
-		s.Released, s.Rested, s.RestDue = true, f.Rests, f.Due
+		s.shellState = s.release(f)
 		return s, nil
 	case Checkpoint, Closed:
 		return s, nil

@@ -62,7 +62,7 @@ func stopChecked(s State, v hookVerdict) (State, []Effect) {
 const notDone = "You are not done yet."
 
 func proposeStop(s State) (State, []Effect) {
-	s.Useless, s.Cuts = 0, 0
+	s.failureStreaks = s.withoutUseless()
 	s.Phase = Stopping
 	s.Proposal++
 	s.events.publish(stopEvents, event.KindStopProposed, event.Stop{Proposal: s.Proposal})

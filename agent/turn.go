@@ -98,7 +98,7 @@ func requestReservation(s State, transition spec.Transition) (State, []Effect) {
 	if s.ClosingReason != "" {
 		request.Final, request.Calls = true, 0
 	}
-	if s.mayBeginAhead(request) {
+	if s.ClosingReason == "" && !s.Preempted && s.Allowance.mayBegin(request, s.Route) {
 		return beginAhead(s, request), nil // Step continues with the attempt: grantAhead
 	}
 	s.Allowance = allowance{} // the supervisor takes it back when it reads the request
@@ -121,14 +121,11 @@ func newReserve(s State, request budget.AttemptRequest) Reserve {
 // attemptRequest returns the upper bounds of the next attempt, which a reservation must cover.
 func (s State) attemptRequest() budget.AttemptRequest {
 	l := s.Task.Limits
-	calls := int64(l.ReplyCalls)
+	calls := s.callsLeft(&l)
 	if len(s.Task.Tools) == 0 {
 		calls = 0 // without tools the reply makes no calls, so it reserves none
 	}
-	if l.Calls > 0 {
-		calls = min(calls, int64(max(0, l.Calls-s.ToolCalls)))
-	}
-	m := s.currentModel()
+	m := s.currentModel(&s.Task)
 	output, closing := outputLimit(m, l.Output), outputLimit(m, l.Closing)
 	request := budget.AttemptRequest{Input: s.InputBound(), Output: output, OutputMin: min(spec.OutputUseful, output),
 		Closing: closing, Calls: calls, Price: m.Price}
@@ -186,7 +183,7 @@ func newModelCall(s State) CallModel {
 	if s.Purpose == ForSummary {
 		return callSummary(s)
 	}
-	m := s.currentModel()
+	m := s.currentModel(&s.Task)
 	stable, volatile := systemPrompt(s)
 	return CallModel{Reservation: s.Reservation, Turn: s.Turn + 1, Model: m.Name, Request: model.Request{
 		Model: m.Name, System: stable, Dynamic: volatile, Messages: s.messagesToSend(), Tools: s.Task.Tools,
@@ -218,7 +215,7 @@ func handleDenied(s State, f Denied) (State, []Effect) {
 	if s.Purpose == ForSummary {
 		return compactWithoutModel(s)
 	}
-	if f.Why == spec.CostBudget && s.Route > 0 && !s.currentModel().Price.Covered() {
+	if f.Why == spec.CostBudget && s.Route > 0 && !s.currentModel(&s.Task).Price.Covered() {
 		return skipUnpriced(s, f)
 	}
 	why := f.Why
@@ -236,9 +233,9 @@ func handleReplied(s State, f Replied) (State, []Effect) {
 		return s, nil
 	}
 	s.events.publishAttempt(s.attempt(), event.KindModelFinished, event.ModelFinished{Stop: f.Reply.Stop, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
-		CostUSD: float64(s.currentModel().Price.Cost(f.Reply.Usage).Nano) / 1e9, TookMS: f.TookMS})
+		CostUSD: float64(s.currentModel(&s.Task).Price.Cost(f.Reply.Usage).Nano) / 1e9, TookMS: f.TookMS})
 	s.ModelMS += f.TookMS
-	s.ThrottleWait = throttleWait{N: s.ThrottleWait.N}
+	s.failureStreaks = s.withoutWait()
 	if s.Purpose == ForSummary { //mutant:summary-is-a-turn
 		return handleSummary(s, f.Reply)
 	}
@@ -322,9 +319,8 @@ func appendReply(s State, r model.Reply) (State, []Call) {
 func settleReservation(s State, r model.Reply, calls int) (State, []Effect) {
 	e := Settle{Reservation: s.Reservation, Usage: r.Usage, Turn: s.Turn + 1, Lost: !r.UsageKnown} //mutant:blind-unknown-usage-is-free
 	if r.UsageKnown {
-		e.Used = s.currentModel().Price.Cost(r.Usage)
-		s.Usage = s.Usage.Add(r.Usage)
-		s.Spent = s.Spent.Plus(e.Used)
+		e.Used = s.currentModel(&s.Task).Price.Cost(r.Usage)
+		s.spending = s.withReply(r.Usage, e.Used)
 		if !s.HookEffects.changedPrompt() { // a prompt that hooks changed is no measure of the transcript
 			s.Anchor = Anchor{Messages: len(s.History), Tokens: r.Usage.Total(), Route: s.Route, Formless: s.Task.LoopOptions.Require.Schema != "" && s.replySchema() == ""}
 		}
@@ -375,7 +371,7 @@ func finishAgent(s State, o spec.Outcome) (State, []Effect) {
 	if left := backgroundChildrenText(s.BackgroundChildren); left != "" { //mutant:leaves-in-silence
 		o.Detail = strings.TrimPrefix(clip.Text(o.Detail, detailBytesMax/2)+"; "+left, "; ")
 	}
-	s.BackgroundChildren, s.Mail = nil, nil
+	s.correspondence = correspondence{}
 	// The last message must fit an entry, whatever a provider or a person wrote.
 	o.Text, o.Detail = clip.Text(o.Text, answerBytesMax), clip.Text(o.Detail, detailBytesMax)
 	if o.Reason != spec.Completed && o.Journal == "" { // one that handed off has that of the other agent

@@ -13,8 +13,13 @@ type modelAttempt struct {
 	turn        int
 }
 
+// attempt is the model call that the newest reservation is for.
 func (s State) attempt() modelAttempt {
-	return modelAttempt{s.calledModel(), s.Reservation, s.Purpose, s.Turn + 1}
+	m := s.currentModel(&s.Task)
+	if s.Purpose == ForSummary {
+		m = s.summaryModel(&s.Task, s.PendingCompaction.Own)
+	}
+	return modelAttempt{m.Name, s.Reservation, s.Purpose, s.Turn + 1}
 }
 
 // publishModelStarted publishes that the granted attempt begins.
@@ -33,14 +38,6 @@ func (e *stepEvents) publishAttempt(a modelAttempt, kind event.Kind, d event.Mod
 func (e *stepEvents) publishUnanswered(a modelAttempt, f Failed) {
 	e.publishAttempt(a, event.KindErrorRaised, event.ModelFinished{Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
 		TookMS: f.TookMS, Error: f.Class, Detail: f.Detail})
-}
-
-// calledModel is the model that the reservation is for.
-func (s State) calledModel() string {
-	if s.Purpose == ForSummary {
-		return s.summaryModel().Name
-	}
-	return s.currentModel().Name
 }
 
 // atWork reports whether a turn is in progress, from its model call to the end of

@@ -92,7 +92,7 @@ func handleBudgetFrozen(s State, f BudgetFrozen) State {
 
 // awaitsThaw reports whether the agent waits for the end of a freeze.
 func awaitsThaw(s State) bool {
-	return s.Phase == Reserving && s.FrozenReservation > 0 && s.FrozenReservation == s.Reservation && s.Suspended.Why == "" //mutant:frozen-time-counts
+	return s.Phase == Reserving && s.isFrozen() && s.Suspended.Why == "" //mutant:frozen-time-counts
 }
 
 // updateClock stops the clock when the agent begins to wait for children or for the end of a freeze, and restarts
@@ -128,7 +128,7 @@ func skipAbsence(s State, last int64) State {
 	if s.Phase == "" || s.Phase == Done || s.isClockPaused() {
 		return s
 	}
-	if s.Rested && s.RestDue != 0 && s.Now <= s.RestDue+restGraceMS {
+	if s.wokeInTime(s.Now) {
 		return s
 	}
 	return skipTime(s, s.Now-last) //mutant:absence-counts
@@ -141,7 +141,7 @@ func skipSleep(s State, f Fact, last int64) State {
 	if s.Phase == "" || s.Phase == Done || s.isClockPaused() {
 		return s
 	}
-	soft, hard, gate := s.Began+s.Task.Limits.SoftMS, s.Began+s.Task.Limits.HardMS, s.impatientAt()
+	soft, hard, gate := s.Began+s.Task.Limits.SoftMS, s.Began+s.Task.Limits.HardMS, s.patience().end
 	due := hard
 	if !s.Soft {
 		due = min(due, soft)
@@ -197,9 +197,8 @@ func handleTimeLimitSet(s State, f TimeLimitSet) (State, []Effect) {
 	return s, s.allTimers()
 }
 
-// timeLeft is the time that the agent has left, at least a moment: a child ends before
+// timeLeft is the time that is left after so much work, at least a moment: a child ends before
 // its parent does.
-func (s State) timeLeft() (soft, hard int64) {
-	at := s.workTime()
-	return max(1, s.Task.Limits.SoftMS-at), max(1, s.Task.Limits.HardMS-at)
+func timeLeft(l *spec.Limits, worked int64) (soft, hard int64) {
+	return max(1, l.SoftMS-worked), max(1, l.HardMS-worked)
 }

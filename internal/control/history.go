@@ -61,7 +61,7 @@ func (c *lookup) readHistory(ctx context.Context, at mailbox.Address, turn int, 
 		return logHistory{}, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("%s has no complete turn %d", at, turn),
 			Hint: fmt.Sprintf("its complete turns are 0 to %d; without a turn its current state is used", last)}
 	}
-	return logHistory{m.State.Past(), m.State.JournalArgs(), read}, nil
+	return logHistory{m.State.Past(), m.State.Journal.Args(), read}, nil
 }
 
 // exportBytes is the maximum size of an exported document in one reply: as a JSON string it

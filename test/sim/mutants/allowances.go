@@ -8,7 +8,7 @@ var ofAllowances = []Mutant{
 		own(Replace(`more = Amount{}`))},
 	{"allowance-not-held", "P21: the pool holds what it allows", own(Replace(`p.Ahead = p.Ahead.Plus(room)`))},
 	{"allowance-spent-twice", "P21: each attempt takes what it used out of the allowance", own(Replace(`a.Taken = budget.Amount{}`))},
-	{"more-attempts-than-allowed", "P21: an allowance is for a few attempts", own(Without(1, 4))},
+	{"more-attempts-than-allowed", "P21: an allowance is for a few attempts", own(Without(1, 2))},
 	{"open-attempt-returned", "P21: an attempt under way stays reserved when its allowance is recalled", own(Drop)},
 	{"recall-unanswered", "P21: a recalled allowance comes back", own(Replace("return s, []Effect{e}[:0]"))},
 	{"allowances-never-recalled", "P21: allowances come back when others need them", own(Never)},

@@ -61,7 +61,7 @@ var ofManners = []Mutant{
 			{"tool-backoff", Replace(`c.Stage, c.Due = Retrying, s.Now+backoffMS[c.Tries%3]`)},
 		}},
 	{"retried-too-early", "C5: a retry waits for its time", own(Never)},
-	{"model-retried-for-ever", "A8: attempts of a model call are bounded", own(ReplaceTerm(1, 1, `s.Retries < 20`))},
+	{"model-retried-for-ever", "A8: attempts of a model call are bounded", own(ReplaceTerm(1, 1, `f.Retries < 20`))},
 	{"fallback-to-one-that-failed", "A15: a model that was given up is not called again", own(Never)},
 	{"fallbacks-without-end", "A15: the chain has up to three fallbacks",
 		own(Replace(`return append(modelChain{t.Model}, more...)`))},

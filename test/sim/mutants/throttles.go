@@ -22,5 +22,5 @@ var ofGates = []Mutant{
 	{"turn-of-another-wait", "P7: an admission names the wait that it ends", own(Without(2, 2))},
 	{"cancel-passes-the-gate", "B5: nothing is sent that waited at the gate when the cancel came", own(Unchanged)},
 	{"wait-forgotten-by-a-crash", "F1: a wait at the gate goes on in the next activation",
-		own(Replace(`return s, append(fx, Arm{Timer: throttleTimer, Due: s.impatientAt()})`))},
+		own(Replace(`return s, append(fx, Arm{Timer: throttleTimer, Due: s.patience().end})`))},
 }
