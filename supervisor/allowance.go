@@ -7,7 +7,6 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/budget"
 )
 
 // recallsAtOnce is how many allowances one step recalls. Each return recalls further ones, so that no
@@ -54,25 +53,11 @@ type holder struct {
 	grant  int
 }
 
-// grantAllowance adds an allowance to the grant that was just made, if the agent asked for one and the
-// budget is ample.
-func (s State) grantAllowance(m Member, f agent.Reserve) (State, *budget.Allowance) {
-	if !s.allowsAhead() || f.Ahead < 1 || f.Request.Final || m.Stopping { //mutant:allowance-while-others-wait
-		return s, nil
-	}
-	pool, granted, ok := s.Pool.Grant(string(m.ID), min(f.Ahead, agent.GrantsAheadMax))
-	if !ok {
-		return s, nil
-	}
-	s.Pool, s.holders = pool, s.holders.with(m.ID, f.Reservation)
-	return s, &granted
-}
-
-// allowsAhead reports whether agents may begin attempts without asking: no agent waits for budget, and by
-// the run's policy and limits no answer to a request could be other than a grant.
+// allowsAhead reports whether agents may begin attempts without asking: by the budget, the run's policy and its limits
+// no answer to a request could be other than a grant.
 func (s State) allowsAhead() bool {
 	onTurn := func(r Rule) bool { return r.On == OnTurn }
-	return s.Waiting() == 0 && !s.holders.recalling && s.Cancel == nil && !s.Frozen && s.Pool.Overrun.Zero() && !slices.ContainsFunc(s.Run.Policy.Rules, onTurn)
+	return s.isAmple() && s.Cancel == nil && !slices.ContainsFunc(s.Run.Policy.Rules, onTurn)
 }
 
 // recallAllowances asks members for their allowances once the budget is no longer ample.
@@ -86,12 +71,6 @@ func (s State) recallAllowances(fx []Effect) (State, []Effect) {
 	}
 	s.holders.recalling = s.holders.recalling && len(s.holders.first(1)) > 0
 	return s, fx
-}
-
-// takeBack ends a member's allowance; of it, keep stays reserved for the member's closing turn.
-func (s State) takeBack(m Member, keep budget.Amount) State {
-	s.Pool, s.holders = s.Pool.TakeBack(string(m.ID), keep), s.holders.without(m.ID)
-	return s
 }
 
 // handleReturnAllowance takes back an allowance that an agent returns. An attempt that it has begun
@@ -108,5 +87,6 @@ func handleReturnAllowance(s State, from spec.ID, f agent.ReturnAllowance) (Stat
 	if f.Open {
 		s.Pool = s.Pool.OpenAhead(string(from), f.Grant, f.Reservation, f.Taken)
 	}
-	return s.takeBack(m, f.Keep).drainQueue()
+	s.runBudget = s.takeBack(from, f.Keep)
+	return s.drainQueue()
 }

@@ -14,7 +14,7 @@ func cancelMembers(s State, f agent.Canceled) (State, []Effect) {
 		return s, nil
 	}
 	if f.Of != "" && f.Of != spec.Root {
-		return s.cancelBelow(f)
+		return cancelBelow(s, f)
 	}
 	f.Of = ""
 	if s.Cancel != nil {
@@ -26,7 +26,7 @@ func cancelMembers(s State, f agent.Canceled) (State, []Effect) {
 		s.CancelTargets, s.CanceledAt = s.Live, s.Now
 	}
 	s.Cancel = &f
-	return s, s.members.tellLive(f)
+	return s, s.roster.tellLive(f)
 }
 
 // cancelByCommand stops the run because of a cancel command, and publishes a warning to observers.
@@ -39,17 +39,17 @@ func cancelByCommand(s State, f agent.Canceled) (State, []Effect) {
 }
 
 // cancelBelow stops one agent and its descendants.
-func (s State) cancelBelow(f agent.Canceled) (State, []Effect) {
+func cancelBelow(s State, f agent.Canceled) (State, []Effect) {
 	var fx []Effect
 	of := f.Of
 	f.Of = ""
 	m, ok := s.Member(of)
 	if !ok || m.Done {
-		s.members, fx = s.members.stopBelow(of, f)
+		s.roster, fx = s.roster.stopBelow(of, f)
 		return s, fx
 	}
 	m.Stopping = true //mutant:member-stopping
-	s.members, fx = s.members.put(m).stopBelow(of, f)
+	s.roster, fx = s.roster.put(m).stopBelow(of, f)
 	return s, append([]Effect{Tell{To: of, Fact: f}}, fx...)
 }
 

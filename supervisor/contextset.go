@@ -54,7 +54,7 @@ func passContext(s State, m Member, passed agent.ContextSet) (State, []Effect) {
 		return s, nil
 	}
 	var below []Member
-	s.members.eachBelow(m.ID, func(c Member) { below = append(below, c) })
+	s.roster.eachBelow(m.ID, func(c Member) { below = append(below, c) })
 	var fx []Effect
 	for _, c := range below {
 		fact := passed
@@ -94,7 +94,7 @@ func CheckContext(s State, f ContextSet) (why string) {
 func contextTarget(s State, f ContextSet) (m Member, why string) {
 	m, ok := s.Member(cmp.Or(f.Agent, spec.Root))
 	if f.Agent == "" {
-		m = s.members.holder(m)
+		m = s.roster.holder(m)
 	}
 	switch {
 	case !ok:

@@ -61,7 +61,7 @@ func giveUpDamaged(s State, from spec.ID, detail string) (State, []Effect) {
 func (s State) haltRun(why string) (State, []Effect) {
 	s.CancelTargets, s.CanceledAt = s.Live, s.Now
 	s.Cancel = &agent.Canceled{Why: why, Now: true, As: spec.LogDamaged}
-	fx := s.members.tellLive(*s.Cancel)
+	fx := s.roster.tellLive(*s.Cancel)
 	s.Phase, s.Ended, s.Halted = Over, s.Now, true
 	s.Outcome = spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: why}
 	return s.forfeitReservations(), append(fx, Publish{})

@@ -188,7 +188,7 @@ func (s State) turnFacts(m Member) PolicyFacts {
 // stopFacts are the facts of a proposed stop.
 func stopFacts(s State, m Member, p agent.ProposeStop) PolicyFacts {
 	f := s.turnFacts(m.withFacts(p.Facts))
-	f.Answer, f.Results, f.Answers = p.Text, p.Results, s.members.callersOf(m)
+	f.Answer, f.Results, f.Answers = p.Text, p.Results, s.roster.callersOf(m)
 	return f
 }
 

@@ -118,12 +118,12 @@ func passOn(s State, from spec.ID, f agent.Fact) (State, []Effect) {
 }
 
 // HolderOf returns the member that has the conversation of a member: itself, or the one it was handed off to.
-func HolderOf(s State, m Member) Member { return s.members.holder(m) }
+func HolderOf(s State, m Member) Member { return s.roster.holder(m) }
 
 // holder is the member that has the conversation of a member: itself, or the one it was handed off to.
 func (r roster) holder(m Member) Member {
 	for m.HandedTo != "" {
-		next, ok := r.get(m.HandedTo)
+		next, ok := r.Member(m.HandedTo)
 		if !ok {
 			return m
 		}
@@ -135,7 +135,7 @@ func (r roster) holder(m Member) Member {
 // beginner is the member that began the conversation of a member: its parent and siblings are those of the holder, too.
 func (r roster) beginner(m Member) Member {
 	for m.Handoffs > 0 {
-		caller, ok := r.get(m.Parent)
+		caller, ok := r.Member(m.Parent)
 		if !ok {
 			return m
 		}
@@ -147,7 +147,7 @@ func (r roster) beginner(m Member) Member {
 // callersOf names the members in whose place a member answers, by id and definition.
 func (r roster) callersOf(m Member) (names []string) {
 	for m.Handoffs > 0 {
-		caller, ok := r.get(m.Parent)
+		caller, ok := r.Member(m.Parent)
 		if !ok {
 			break
 		}
@@ -159,7 +159,7 @@ func (r roster) callersOf(m Member) (names []string) {
 
 // handedTo is the agent that has the conversation of the run; nil: the root has it.
 func (r roster) handedTo() *event.ConversationHolder {
-	root, ok := r.get(spec.Root)
+	root, ok := r.Member(spec.Root)
 	if !ok || root.HandedTo == "" {
 		return nil
 	}

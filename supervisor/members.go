@@ -283,12 +283,16 @@ const taskBytesMax = 200 << 10
 func finishMember(s State, from spec.ID, f agent.Finish) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done { //mutant:published-twice
-		return s.countReported(m), nil
+		if m.Silent { // it was given up, and has reported its end after all
+			m.Silent = false
+			s = s.put(m)
+		}
+		return s, nil
 	}
 	m.Outcome, m.Turns, m.Calls, m.Usage, m.Node = f.Outcome, f.Turns, f.Calls, f.Usage, f.Node
 	s = settleForeignCalls(s, m, f.Foreign)
 	m.ModelMS, m.ToolMS, m.WorkedMS = max(0, f.ModelMS), max(0, f.ToolMS), max(0, f.WorkedMS)
-	s = s.takeBack(m, budget.Amount{}) // it has settled all that it began //mutant:allowance-not-returned-at-the-end
+	s.runBudget = s.takeBack(from, budget.Amount{}) // it has settled all that it began //mutant:allowance-not-returned-at-the-end
 	return endMember(s, m)
 }
 
@@ -320,7 +324,7 @@ func endMember(s State, m Member) (State, []Effect) {
 		}
 	}
 	var stops []Effect
-	s.members, stops = s.members.stopOrphans(m)
+	s.roster, stops = s.roster.stopOrphans(m)
 	fx = append(fx, stops...)
 	if m.ID == spec.Root && s.Phase != Over {
 		s.Outcome = m.Outcome

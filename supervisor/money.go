@@ -29,7 +29,7 @@ func handleReserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 		next, more := giveUpTruncated(s, from, f.Reservation, newest)
 		return next, append(fx, more...)
 	}
-	s = s.takeBack(m, f.Request.ClosingBound()) //mutant:allowance-kept-over-a-request
+	s.runBudget = s.takeBack(m.ID, f.Request.ClosingBound()) //mutant:allowance-kept-over-a-request
 	if isFrozen(s, m) {
 		next, more := pauseRequest(s, m, f)
 		next, answers := next.drainQueue() // what came back may be enough for others
@@ -75,14 +75,15 @@ func (s State) reserveAttempt(m Member, f agent.Reserve) (next State, fx []Effec
 	case budget.Wait:
 		return s, nil, true
 	case budget.Denied:
-		s = s.publishShortage(event.KindBudgetDenied, m.ID, f, why)
+		s = s.publishEvent(event.KindBudgetDenied, event.BudgetChanged{Agent: m.ID, Reservation: reservation, Why: why, Short: s.describeShortage(m.ID, f, why)})
 		return s, []Effect{Tell{To: m.ID, Fact: agent.Denied{Reservation: reservation, Why: why, Detail: detail, By: by}}}, false
 	case budget.Granted:
 		why, detail = "", ""
 	}
-	before := s
+	before := s.runBudget
 	s.Pool = pool
-	s, allowed := s.grantAllowance(m, f)
+	granted, allowed := s.grantAllowance(m, f, s.allowsAhead())
+	s.runBudget = granted
 	s = s.publishBudget(event.KindBudgetReserved, m.ID, reservation, "")
 	if g.Verdict == budget.Closing && why != "" {
 		s = s.publishEvent(event.KindBudgetExhausted, event.BudgetChanged{Agent: m.ID, Reservation: reservation, Why: why,
@@ -184,7 +185,7 @@ func applyLimits(s State, f LimitSet) (State, []Effect) {
 	var more []Effect
 	if f.setsTime() { // for agents that begin later, too
 		s.Run.Agent.SoftMS, s.Run.Agent.HardMS = f.SoftMS, f.HardMS
-		more = s.members.tellLive(agent.TimeLimitSet{SoftMS: f.SoftMS, HardMS: f.HardMS})
+		more = s.roster.tellLive(agent.TimeLimitSet{SoftMS: f.SoftMS, HardMS: f.HardMS})
 	}
 	if f.namesOnlyTime() {
 		return s, more

@@ -67,7 +67,7 @@ func narrowingTarget(s State, f PermissionsSet) (m Member, why string) {
 	if f.ByOwner {
 		room -= operatorRulesBytes
 	}
-	for _, c := range withBelow(s.members, m) {
+	for _, c := range withBelow(s.roster, m) {
 		if rulesBytes(append(slices.Clip(c.permissions), rights)) > room {
 			return m, fmt.Sprintf("%s (%s) would have more than %d bytes of permission rules", c.ID, c.Name, room)
 		}
@@ -107,7 +107,7 @@ func narrowPermissions(s State, f PermissionsSet) (State, []Effect) {
 	}
 	rights := f.Rights.Permissions()
 	var fx []Effect
-	reached := withBelow(s.members, m) //mutant:narrowing-stays-above
+	reached := withBelow(s.roster, m) //mutant:narrowing-stays-above
 	for _, c := range reached {
 		if slices.ContainsFunc(c.permissions, rights.Equal) {
 			continue

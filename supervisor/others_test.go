@@ -11,7 +11,7 @@ import (
 func TestAttackOthersUseGivesNoBudget(t *testing.T) {
 	t.Parallel()
 	limit := budget.Limit{Tokens: 1000, Nano: 1000, Calls: 10}
-	s := State{Phase: Live, Pool: budget.Pool{Limit: limit, Spent: budget.Amount{Tokens: 400}}}
+	s := State{Phase: Live, runBudget: runBudget{Pool: budget.Pool{Limit: limit, Spent: budget.Amount{Tokens: 400}}}}
 	for _, n := range []int64{math.MaxInt64, math.MinInt64, -1, 300, math.MaxInt64, 0} {
 		all := budget.Amount{Tokens: n, Nano: n, Calls: n}
 		s, _ = applyOthers(s, OthersUse{Spent: all, Held: all, Ahead: all, Kept: all, Carved: all})

@@ -32,8 +32,8 @@ func deliverMessage(s State, from spec.ID, f agent.Send) (State, []Effect) {
 	case s.Messages >= limit: //mutant:messages-unlimited
 		return s, answer(true, "not sent: the agents of a run may send %d messages", limit)
 	}
-	to, why := s.members.findRecipient(m, f.To)
-	switch to = s.members.holder(to); {
+	to, why := s.roster.findRecipient(m, f.To)
+	switch to = s.roster.holder(to); {
 	case why == "" && to.ID == from:
 		why = "that is yourself"
 	case why == "" && to.Done:

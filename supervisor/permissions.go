@@ -55,6 +55,6 @@ func allowRule(s State, from spec.ID, f agent.AllowRule) (State, []Effect) {
 		return s, nil
 	}
 	s.AddedRules = append(slices.Clip(s.AddedRules), f.Rule)
-	fx := s.members.tellLive(agent.RuleAllowed(f))
+	fx := s.roster.tellLive(agent.RuleAllowed(f))
 	return s, slices.DeleteFunc(fx, func(e Effect) bool { t, ok := e.(Tell); return ok && t.To == from })
 }

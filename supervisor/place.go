@@ -45,9 +45,9 @@ func (s State) markFirstMessage(m Member, fx []Effect) (State, []Effect) {
 
 // Unseen reports whether a timer belongs to a member that has sent nothing yet,
 // and in which pool that member lives.
-func (s State) Unseen(timer string) (pool string, ok bool) {
+func (r roster) Unseen(timer string) (pool string, ok bool) {
 	id, sign := strings.CutPrefix(timer, firstMessageTimer)
-	m, known := s.Member(spec.ID(id))
+	m, known := r.Member(spec.ID(id))
 	return cmp.Or(m.NodePool, DefaultPool), sign && known && !m.Seen && !m.Done
 }
 

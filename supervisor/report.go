@@ -50,7 +50,7 @@ func (s State) Result() event.Result {
 		r.Usage = r.Usage.Add(m.Usage)
 		r.Agents = append(r.Agents, a)
 	})
-	r.HandedTo = s.members.handedTo()
+	r.HandedTo = s.roster.handedTo()
 	r.Subtype = event.Subtype(r.Reason)
 	r.IsError = r.Subtype != "success"
 	return r

@@ -19,7 +19,8 @@ type roster struct {
 	revision uint64                                // how often something changed that a Summary shows
 }
 
-func (r roster) get(id spec.ID) (Member, bool) {
+// Member returns one member.
+func (r roster) Member(id spec.ID) (Member, bool) {
 	if r.byID == nil {
 		return Member{}, false
 	}
@@ -46,14 +47,16 @@ func (m *Member) looksLike(next Member) bool {
 	return m.Node == next.Node && m.Done == next.Done && m.Stopping == next.Stopping && m.Silent == next.Silent && m.Query == next.Query && m.HandedTo == next.HandedTo
 }
 
-func (r roster) size() int {
+// Count is how many members ever joined.
+func (r roster) Count() int {
 	if r.byID == nil {
 		return 0
 	}
 	return r.byID.Len()
 }
 
-func (r roster) each(visit func(Member)) {
+// Members calls visit for every member in the order of their ids.
+func (r roster) Members(visit func(Member)) {
 	if r.byID == nil {
 		return
 	}
@@ -66,7 +69,7 @@ func (r roster) each(visit func(Member)) {
 // tellLive sends a fact to every member that has not ended.
 func (r roster) tellLive(fact agent.Fact) []Effect {
 	var fx []Effect
-	r.each(func(m Member) {
+	r.Members(func(m Member) {
 		if !m.Done { //mutant:cancel-tells-only-the-root
 			fx = append(fx, Tell{To: m.ID, Fact: fact})
 		}
@@ -112,7 +115,7 @@ func (r roster) findRecipient(m Member, to string) (found Member, why string) {
 	if to == "parent" {
 		to = string(r.beginner(m).Parent)
 	}
-	found, ok := r.get(spec.ID(to))
+	found, ok := r.Member(spec.ID(to))
 	switch {
 	case to == "":
 		return found, "you have no parent"

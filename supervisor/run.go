@@ -11,7 +11,6 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -166,8 +165,6 @@ type State struct {
 	Now           int64
 	Began         int64
 	Ended         int64
-	Pool          budget.Pool
-	Frozen        bool // no turn is granted but closing ones
 	Usage         model.Usage
 	Foreign       int   // calls of agents of other programs by members that have finished, for which nothing was charged
 	Charged       bool  // a charge was booked for an agent of another program
@@ -195,10 +192,9 @@ type State struct {
 	rested  bool // the activation before ended because there was nothing to do
 
 	Inquiry memberInquiry
-	members roster
-	queue   reservationQueue
-	holders allowanceHolders
-	events  []event.Event // of the step under way
+	roster
+	runBudget
+	events []event.Event // of the step under way
 	// cutNoted are the pairs of parent and child whose lost tools an event has named.
 	cutNoted []string
 }
@@ -271,19 +267,8 @@ func (s State) IsParked() bool {
 	return s.Parked > 0 && s.Pool.Held.Minus(s.Pool.Charges).Zero() && s.Waiting() == 0
 }
 
-// Waiting is how many reservations wait for others to settle.
-func (s State) Waiting() int { return s.queue.length() }
-
-// Member returns one member.
-func (s State) Member(id spec.ID) (Member, bool) { return s.members.get(id) }
-
-// Members calls each for every member in the order of their ids.
-func (s State) Members(each func(Member)) { s.members.each(each) }
-
-// Count is how many members ever joined.
-func (s State) Count() int { return s.members.size() }
-
+// put replaces a member, or adds it.
 func (s State) put(m Member) State {
-	s.members = s.members.put(m)
+	s.roster = s.roster.put(m)
 	return s
 }

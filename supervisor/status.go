@@ -111,25 +111,25 @@ func (s State) countReceived(e Input) State {
 }
 
 // countSent counts the messages to members, and numbers the questions.
-func (s State) countSent(fx []Effect) (State, []Effect) {
+func (r roster) countSent(fx []Effect) (roster, []Effect) {
 	for i, e := range fx {
 		tell, ok := e.(Tell)
 		if !ok {
 			continue
 		}
-		m, ok := s.Member(tell.To)
+		m, ok := r.Member(tell.To)
 		if !ok {
 			continue
 		}
 		m.Sent++
-		s = s.put(m)
+		r = r.put(m)
 		if f, asks := tell.Fact.(agent.StatusAsked); asks {
 			f.Ordinal = m.Sent
 			tell.Fact = f
 			fx[i] = tell
 		}
 	}
-	return s, fx
+	return r, fx
 }
 
 // askStatus asks one member for its status; countSent adds the number when the question is sent.

@@ -139,7 +139,7 @@ func Step(s State, e Input) (State, Output) {
 	s, fx := stepInput(s, e)
 	s, fx = s.recallAllowances(fx)
 	s, fx = updateParkClock(s, fx)
-	s, fx = s.countSent(fx)
+	s.roster, fx = s.countSent(fx)
 	s, events := s.takeEvents(wasOver)
 	return s, Output{Effects: fx, Events: events}
 }

@@ -33,13 +33,3 @@ func (s State) cancelProgress() *event.CancelResult {
 	}
 	return c
 }
-
-// countReported counts a member that was given up among those that have stopped: it has
-// reported its end after all.
-func (s State) countReported(m Member) State {
-	if !m.Done || !m.Silent {
-		return s
-	}
-	m.Silent = false
-	return s.put(m)
-}

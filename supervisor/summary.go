@@ -137,7 +137,7 @@ func spentStep(s State) (step int64) {
 
 // SummaryKey costs less than a Summary.
 func (s State) SummaryKey() SummaryKey {
-	return SummaryKey{members: s.members.revision, phase: s.Phase, active: s.Activation != "", parked: s.IsParked(), parkDue: s.ParkDue,
+	return SummaryKey{members: s.roster.revision, phase: s.Phase, active: s.Activation != "", parked: s.IsParked(), parkDue: s.ParkDue,
 		canceled: s.Cancel != nil, now: s.Cancel != nil && s.Cancel.Now,
 		spent: spentStep(s), limit: s.Pool.Limit, frozen: s.Frozen}
 }
@@ -148,7 +148,7 @@ func (s State) Summary(full bool) Summary {
 		Reason: s.Outcome.Reason, Detail: clipDetail(s.Outcome.Detail),
 		Canceled: s.Cancel != nil, CanceledNow: s.Cancel != nil && s.Cancel.Now, CancelTargets: s.CancelTargets, Joined: s.Count(),
 		Spend: spendOf(s)}
-	if r.HandedTo = s.members.handedTo(); s.Run.Conversation != "" {
+	if r.HandedTo = s.roster.handedTo(); s.Run.Conversation != "" {
 		r.Root = s.Run.Root
 	}
 	agentBytes, questionBytes := 0, 0
