@@ -9,12 +9,9 @@ package agentfile
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -158,7 +155,7 @@ func Parse(path string, data []byte) (Definition, []Note, error) {
 	if err != nil {
 		return def, nil, &Problem{Path: path, Err: err}
 	}
-	d := &decoder{path: path, def: &def}
+	d := newDecoder(path, &def)
 	def.Prompt = d.decodePrompt(body)
 	root, err := d.parseFrontMatter(front)
 	if err != nil {
@@ -167,7 +164,7 @@ func Parse(path string, data []byte) (Definition, []Note, error) {
 	}
 	d.readFields(root, "", topFields)
 	def.At = d.lines
-	d.checkDefinition()
+	definitionCheck{&d.fileReport, &def, d.lines}.complete()
 	return def, d.notes, errors.Join(d.problems...)
 }
 
@@ -212,86 +209,6 @@ func (d *decoder) decodePrompt(body []byte) string {
 		return clean
 	}
 	return text
-}
-
-// checkDefinition sets defaults and checks rules that involve several keys.
-func (d *decoder) checkDefinition() {
-	d.normalizeName()
-	if strings.TrimSpace(d.def.Description) == "" {
-		d.addProblem(0, "description is missing; say in a sentence when to call this agent")
-	}
-	if d.def.Prompt == "" {
-		d.addNote(0, "the body is empty: the agent has no system prompt of its own")
-	}
-	d.readToolDelegates()
-	d.checkLoopOptions(d.lines[ownKey])
-	d.noteKeptKeys()
-	d.noteMissingTools()
-	d.noteUnenforcedParts()
-}
-
-// normalizeName defaults to the file's name, and converts a display name to one that can be part of
-// a subject.
-func (d *decoder) normalizeName() {
-	said := d.def.Name
-	if said == "" {
-		said = fileName(d.path)
-	}
-	if d.def.Name = said; nameForm.MatchString(said) {
-		return
-	}
-	for _, name := range []string{said, fileName(d.path)} {
-		if d.def.Name = sanitizeName(name); d.def.Name != "" {
-			d.addNote(d.lines["name"],
-				"the agent is called %s here: a name has up to 64 lower-case letters, digits, _ and -", d.def.Name)
-			return
-		}
-	}
-	d.def.Name = said
-	d.addProblem(d.lines["name"],
-		"name is %.80q; write up to 64 lower-case letters, digits, _ and -, such as my-agent", said)
-}
-
-// noteKeptKeys adds one note that names the keys that are read and have no effect.
-func (d *decoder) noteKeptKeys() {
-	names := slices.SortedFunc(maps.Keys(d.def.Other), func(a, b string) int {
-		return cmp.Or(cmp.Compare(d.lines[a], d.lines[b]), strings.Compare(a, b))
-	})
-	switch len(names) {
-	case 0:
-	case 1:
-		d.addNote(d.lines[names[0]], "%s is kept and has no effect here", names[0])
-	default:
-		d.addNote(d.lines[names[0]], "%s are kept and have no effect here", strings.Join(names, ", "))
-	}
-}
-
-// noteMissingTools adds notes about the tools that troupe does not have: those that other programs
-// have, and unknown names.
-func (d *decoder) noteMissingTools() {
-	own := map[string]bool{}
-	for _, c := range d.def.Commands {
-		own[c.Name] = true
-	}
-	var foreign []string
-	for _, ref := range slices.Concat(d.def.Tools, d.def.DisallowedTools) {
-		switch {
-		case LacksParenthesis(ref.Name):
-			d.addNote(d.lines["tools"], "the \")\" of %.80q is missing: it names no tool", ref.Name)
-		case ref.isKnown() || own[ref.Name]:
-		case ref.isForeign():
-			if !slices.Contains(foreign, ref.Name) {
-				foreign = append(foreign, ref.Name)
-			}
-		case d.hasRoomForNotes():
-			similar := SuggestTool(ref.Name)
-			d.addNote(d.lines["tools"], "no tool is called %s%s", ref.Name, similar)
-			d.notes[len(d.notes)-1].Misspelled = similar != ""
-		}
-	}
-	if len(foreign) > 0 {
-		d.addNote(d.lines["tools"], "troupe has no %s; the agent goes without", strings.Join(foreign, ", "))
-	}
 }
 
 // fileName returns the name of an agent whose file does not set one.

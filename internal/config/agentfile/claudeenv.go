@@ -39,7 +39,7 @@ func LoadClaudeEnv(file string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{path: file, def: &Definition{}}
+	d := newDecoder(file, &Definition{})
 	var env []string
 	for i := 0; root.Kind == yaml.MappingNode && i+1 < len(root.Content); i += 2 {
 		if root.Content[i].Value == "env" {

@@ -31,7 +31,8 @@ func parseClaudeHooks(file string, data []byte, err error) ([]spec.Hook, []Note,
 	if err != nil {
 		return nil, nil, err
 	}
-	d := &decoder{path: file, def: &Definition{}, shared: true}
+	d := newDecoder(file, &Definition{})
+	d.shared = true
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		switch key, value := root.Content[i].Value, root.Content[i+1]; {
 		case key == "disableAllHooks" && value.Value == "true":
@@ -53,7 +54,8 @@ func readClaudeHooks(d *decoder, key string, n *yaml.Node) {
 
 // checkHooks names the hooks that have no effect.
 func (r *claudeReader) checkHooks(_ *decoder, key string, n *yaml.Node) {
-	d := &decoder{path: r.d.path, def: &Definition{}, shared: true}
+	d := newDecoder(r.d.path, &Definition{})
+	d.shared = true
 	readClaudeHooks(d, key, n)
 	r.d.problems = append(r.d.problems, d.problems...)
 	for _, note := range d.notes {

@@ -71,7 +71,7 @@ func ReadClaudeSettings(userDir, dir string, isProtected func(path, digest strin
 		if err != nil {
 			return fmt.Errorf("agentfile: %s: %w", s.Name, err)
 		}
-		r := claudeReader{out: s, isUser: s.Name == claudeUserName, home: filepath.ToSlash(home), d: &decoder{path: path, def: &Definition{}}}
+		r := claudeReader{out: s, isUser: s.Name == claudeUserName, home: filepath.ToSlash(home), d: newDecoder(path, &Definition{})}
 		err = r.readFile(data)
 		list = append(list, r.out)
 		return err

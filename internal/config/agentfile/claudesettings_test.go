@@ -13,7 +13,7 @@ import (
 )
 
 func parseClaude(own bool, text string) (ClaudeSettings, error) {
-	r := claudeReader{out: ClaudeSettings{Name: "s.json", Own: own}, home: "/home/u", d: &decoder{path: "s.json", def: &Definition{}}}
+	r := claudeReader{out: ClaudeSettings{Name: "s.json", Own: own}, home: "/home/u", d: newDecoder("s.json", &Definition{})}
 	err := r.readFile([]byte(text))
 	return r.out, err
 }

@@ -1,49 +1,27 @@
 package agentfile
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/troupe-run/troupe/internal/amount"
 )
 
-// decoder walks the front matter and collects its problems.
+// decoder reads the fields of a file into a definition. Its readers know the keys; values are read by valueReader.
 type decoder struct {
-	path     string
-	def      *Definition
-	strict   bool           // an unknown key is an error
-	shared   bool           // the file is about all agents, not one
-	lines    map[string]int // of top-level keys
-	notes    []Note
-	problems []error
-	probe    func(within string, known map[string]fieldReader) // of NumericKeys; nil: readFields reads
+	valueReader
+	def    *Definition
+	strict bool                                              // an unknown key is an error
+	shared bool                                              // the file is about all agents, not one
+	lines  map[string]int                                    // of top-level keys
+	probe  func(within string, known map[string]fieldReader) // of NumericKeys; nil: readFields reads
 }
 
-// The front matter begins after the fence, so its first line is line 2 of the file.
-
-// hasRoomForNotes reports whether a further note is kept: looking for suggestions that are not shown would cost
-// seconds for a file of many unknown names.
-func (d *decoder) hasRoomForNotes() bool { return len(d.notes) < problemsMax }
-
-func (d *decoder) addNote(line int, format string, args ...any) {
-	if d.hasRoomForNotes() {
-		d.notes = append(d.notes, Note{Path: d.path, Line: line, Text: fmt.Sprintf(format, args...)})
-	}
-}
-
-func (d *decoder) addProblem(line int, format string, args ...any) {
-	if len(d.problems) >= problemsMax {
-		return
-	}
-	d.problems = append(d.problems, &Problem{d.path, max(0, line), fmt.Errorf("%w: %s", ErrField, fmt.Sprintf(format, args...))})
+// newDecoder returns a decoder of the file of a path, which reads into a definition.
+func newDecoder(path string, def *Definition) *decoder {
+	return &decoder{valueReader: valueReader{fileReport{path: path}}, def: def}
 }
 
 // parseDocument parses YAML text to its one root node.
@@ -142,10 +120,6 @@ func keysOf(known map[string]fieldReader) []string {
 	return names
 }
 
-func (d *decoder) rejectValue(n *yaml.Node, key, remedy string) {
-	d.addProblem(n.Line+1, "%s is %s; write %s", key, kindOf(n), remedy)
-}
-
 func kindOf(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -160,32 +134,6 @@ func kindOf(n *yaml.Node) string {
 		return "the word " + n.Value
 	}
 	return fmt.Sprintf("%.60q", n.Value)
-}
-
-func (d *decoder) readText(n *yaml.Node, key string) string {
-	if n.Kind != yaml.ScalarNode {
-		d.rejectValue(n, key, "a text")
-		return ""
-	}
-	return strings.TrimSpace(strings.ToValidUTF8(n.Value, "\uFFFD"))
-}
-
-// readList reads a list of texts, or a text with commas.
-func (d *decoder) readList(n *yaml.Node, key string) []string {
-	items := []string{}
-	switch {
-	case n.Kind == yaml.ScalarNode:
-		return append(items, splitCommas(d.readText(n, key))...)
-	case n.Kind != yaml.SequenceNode:
-		d.rejectValue(n, key, "a list, such as [a, b]")
-		return items
-	}
-	for _, c := range n.Content {
-		if s := d.readText(c, key); s != "" {
-			items = append(items, s)
-		}
-	}
-	return items
 }
 
 // splitCommas splits a text at commas that are not inside parentheses.
@@ -212,79 +160,9 @@ func splitCommas(s string) []string {
 	return items
 }
 
-func (d *decoder) readNumber(n *yaml.Node, key string, low, high float64, remedy string) float64 {
-	v, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
-	if n.Kind != yaml.ScalarNode || err != nil || math.IsNaN(v) || v < low || v > high {
-		d.rejectValue(n, key, remedy)
-		return 0
-	}
-	return v
-}
-
-func (d *decoder) readInteger(n *yaml.Node, key string, remedy string) int64 {
-	v, err := strconv.ParseInt(strings.ReplaceAll(n.Value, "_", ""), 10, 64)
-	if n.Kind != yaml.ScalarNode || err != nil || v < 1 {
-		d.rejectValue(n, key, remedy)
-		return 0
-	}
-	return v
-}
-
-// readTokens reads a number of tokens, such as 12000 or 12k.
-func readTokens(d *decoder, n *yaml.Node, key string) int64 {
-	v, err := amount.ParseTokens(n.Value)
-	if n.Kind != yaml.ScalarNode || err != nil || v < 1 {
-		d.rejectValue(n, key, "a number of tokens, such as 12000 or 12k")
-		return 0
-	}
-	return v
-}
-
 // withoutDollar returns an amount such as $2 as its number.
 func withoutDollar(n *yaml.Node) *yaml.Node {
 	plain := *n
 	plain.Value = strings.TrimPrefix(n.Value, "$")
 	return &plain
-}
-
-func (d *decoder) readDuration(n *yaml.Node, key string) time.Duration {
-	v, err := time.ParseDuration(n.Value)
-	if n.Kind != yaml.ScalarNode || err != nil || v <= 0 {
-		d.rejectValue(n, key, "a duration, such as 90s or 3m")
-		return 0
-	}
-	return v
-}
-
-func (d *decoder) readBool(n *yaml.Node, key string) bool {
-	v, err := strconv.ParseBool(n.Value)
-	if n.Kind != yaml.ScalarNode || err != nil {
-		d.rejectValue(n, key, "true or false")
-		return false
-	}
-	return v
-}
-
-// readAny decodes a value of any form; it is bounded because there are no aliases.
-func (d *decoder) readAny(n *yaml.Node, key string) any {
-	var v any
-	if err := n.Decode(&v); err != nil {
-		d.rejectValue(n, key, "valid YAML without special tags")
-		return nil
-	}
-	return v
-}
-
-// readJSON returns a mapping as JSON text.
-func (d *decoder) readJSON(n *yaml.Node, key string) string {
-	if n.Kind != yaml.MappingNode {
-		d.rejectValue(n, key, "a mapping, such as {key: value}")
-		return ""
-	}
-	text, err := json.Marshal(d.readAny(n, key))
-	if err != nil {
-		d.rejectValue(n, key, "a mapping whose keys are texts")
-		return ""
-	}
-	return string(text)
 }

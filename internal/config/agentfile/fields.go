@@ -81,7 +81,7 @@ func init() { // the readers refer to the tables
 	maps.Copy(ownFields, sentenceFields())
 	budgetFields = map[string]fieldReader{
 		"tokens": func(d *decoder, k string, n *yaml.Node) {
-			d.def.Budget.Tokens = readTokens(d, n, k)
+			d.def.Budget.Tokens = d.readTokens(n, k)
 		},
 		"usd": func(d *decoder, k string, n *yaml.Node) {
 			d.def.Budget.USD = d.readNumber(withoutDollar(n), k, 0, amount.USDMax, "an amount, such as 0.5 or $2")

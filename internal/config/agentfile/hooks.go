@@ -54,7 +54,8 @@ func parseHooks(file string, data []byte, err error) ([]spec.Hook, []Note, error
 		return nil, nil, fmt.Errorf("%s: %w: %w", file, ErrField, err)
 	}
 	var def Definition
-	d := &decoder{path: file, def: &def, shared: true}
+	d := newDecoder(file, &def)
+	d.shared = true
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		if key.Value != "hooks" || value.Tag == "!!null" {

@@ -126,7 +126,8 @@ func parseShared(path string, data []byte) (SharedSettings, error) {
 	if root.Kind != yaml.MappingNode {
 		return out, fmt.Errorf("%s:%d: %w: it must be a mapping of keys to values", path, root.Line, ErrField)
 	}
-	d, known := &decoder{path: path, def: &Definition{}, strict: true}, loopOptionFields()
+	d, known := newDecoder(path, &Definition{}), loopOptionFields()
+	d.strict = true
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		read := known[key.Value]
@@ -158,7 +159,7 @@ func parseShared(path string, data []byte) (SharedSettings, error) {
 		shiftLinesUp(value)
 		read(d, key.Value, value)
 	}
-	d.checkLoopOptions(0)
+	definitionCheck{&d.fileReport, d.def, d.lines}.checkLoopOptions(0)
 	out.LoopOptions, out.OutputSchema = d.def.LoopOptions, d.def.OutputSchema
 	return out, errors.Join(d.problems...)
 }
@@ -178,33 +179,11 @@ func loopOptionFields() map[string]fieldReader {
 	}
 }
 
-// checkLoopOptions checks rules that involve several keys.
-func (d *decoder) checkLoopOptions(line int) {
-	if len(d.problems) > 0 {
-		return
-	}
-	m := d.def.LoopOptions
-	if strings.HasPrefix(d.def.OutputSchema, "{") {
-		m.Require.Schema = d.def.OutputSchema
-	}
-	if err := m.Validate(); err != nil {
-		d.addProblem(line, "%s", strings.TrimPrefix(err.Error(), spec.ErrLoopOptions.Error()+": "))
-	}
-	if n := len(d.def.Fallback); n > spec.FallbacksMax {
-		d.addProblem(line, "fallback names %d models, at most %d are tried", n, spec.FallbacksMax)
-	}
-}
-
 func ourNames(names []string) []string {
 	for i, name := range names {
 		names[i] = ToolName(name)
 	}
 	return names
-}
-
-// readCount reads a whole number; 0 means none.
-func (d *decoder) readCount(n *yaml.Node, key, remedy string) int {
-	return int(d.readNumber(n, key, 0, 1<<30, remedy))
 }
 
 // isOff recognizes `off` and false, which other parsers take for the same word.

@@ -107,31 +107,3 @@ func (d *decoder) readAllowedAgents(key string, n *yaml.Node) []string {
 
 // agentName is troupe's name of an agent that another tool calls PLUGIN:NAME.
 func agentName(name string) string { return sanitizeName(name[strings.LastIndexByte(name, ':')+1:]) }
-
-// readToolDelegates reads the agents that are in the list of tools: Agent(a, b).
-func (d *decoder) readToolDelegates() {
-	if d.def.Delegates != nil {
-		return
-	}
-	var names []string
-	for _, ref := range d.def.Tools {
-		if ref.Name != "delegate" {
-			continue
-		}
-		if ref.Args == "" {
-			return // any
-		}
-		for _, name := range splitCommas(ref.Args) {
-			names = append(names, agentName(name))
-		}
-	}
-	d.def.Delegates = names
-}
-
-func (d *decoder) readDecision(n *yaml.Node, key string) string {
-	word := strings.ToLower(n.Value)
-	if n.Kind != yaml.ScalarNode || !slices.Contains([]string{"allow", "ask", "deny"}, word) {
-		d.rejectValue(n, key, "allow, ask or deny")
-	}
-	return word
-}

@@ -54,7 +54,8 @@ func LoadProject(configDir, dir string) (spec.Permissions, error) {
 		return spec.Permissions{}, fmt.Errorf("%s: %w: it must have the keys dir and permissions", file, ErrField)
 	}
 	var p spec.Permissions
-	d := &decoder{path: file, def: &Definition{}, strict: true}
+	d := newDecoder(file, &Definition{})
+	d.strict = true
 	shiftLinesUp(root)
 	d.readFields(root, "", map[string]fieldReader{
 		"dir": func(d *decoder, k string, n *yaml.Node) {

@@ -90,45 +90,6 @@ func ExpandNames(names, tools []string) []string {
 	return list
 }
 
-// noteUnenforcedParts adds notes about tools that are named only in part, and about keys that are
-// read and have no effect, or another effect than the one written.
-func (d *decoder) noteUnenforcedParts() {
-	for _, r := range d.def.Tools {
-		if whole := (ToolRef{Name: r.Name}); r.isPartial() && d.hasRoomForNotes() && !slices.Contains(d.def.Tools, whole) && !r.isForeign() {
-			d.addNote(d.lines["tools"], "%s(%s): the pattern cannot be read, so the agent goes without %s; the name alone gives all of it", r.Name, r.Args, r.Name)
-		}
-	}
-	for _, r := range d.def.DisallowedTools {
-		if strings.ContainsAny(r.Name, "()\"'[]{} ") { // it would deny nothing
-			d.addProblem(d.lines["disallowedTools"], "disallowedTools: %.80q is neither a tool nor TOOL(PATTERN)", r.String())
-		}
-		if r.Args != "" && r.Args != "*" && !r.deniesPart() {
-			d.rejectPattern(r)
-		}
-	}
-	switch d.def.Effort {
-	case "", "low", "medium", "high":
-	case "minimal", "none":
-		d.addNote(d.lines["effort"], "effort %s is low here", d.def.Effort)
-	case "xhigh", "max":
-		d.addNote(d.lines["effort"], "effort %s is high here", d.def.Effort)
-	default:
-		d.addNote(d.lines["effort"], "effort %.40q is not low, medium or high; the run's effort is used", d.def.Effort)
-	}
-}
-
-// rejectPattern reports a pattern in disallowedTools that cannot be read. Of a tool that takes patterns it is an
-// error: its author wanted to deny a part of a family of tools, such as all that write, and the name alone is only
-// one of them. Any other tool is denied as a whole.
-func (d *decoder) rejectPattern(r ToolRef) {
-	if _, err := permission.Parse(r.String()); permission.TakesPattern(r.Name) {
-		d.addProblem(d.lines["disallowedTools"], "disallowedTools: %v", err)
-		return
-	}
-	d.addNote(d.lines["disallowedTools"],
-		"%s(%s): this tool takes no pattern, so the agent gets no %s at all", r.Name, r.Args, r.Name)
-}
-
 // KeyLine returns the line of the first of these keys that the file has, or 0.
 func (d Definition) KeyLine(keys ...string) int {
 	for _, key := range keys {

@@ -120,7 +120,7 @@ func (c *SlashCommand) parse(data []byte) error {
 	if err != nil {
 		return &Problem{Path: c.Path, Err: err}
 	}
-	d := &decoder{path: c.Path, def: &Definition{}}
+	d := newDecoder(c.Path, &Definition{})
 	c.Text = strings.TrimSpace(d.decodePrompt(body))
 	root, err := d.parseFrontMatter(front)
 	if err != nil {
