@@ -62,40 +62,54 @@ func (t agentSet) hasAgent(name string) bool {
 	return slices.ContainsFunc(t.definitions, func(d supervisor.Definition) bool { return d.Name == name })
 }
 
-// resolveAgents lists the agents of the run: the built-in ones, the one that follows a plan,
-// those of the program, and those of agent files. Later ones take precedence.
+// agentResolver resolves the agents of one request: stage 3 of a build, with the values of the stages before it. Its
+// methods return what they add as a new agentSet, so an agent that turns out to be unusable leaves nothing behind.
+type agentResolver struct {
+	cfg    *Config
+	req    acceptedRequest
+	models modelSelection
+}
+
+// resolveAgents lists the agents of the run.
 func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet, error) {
-	t := agentSet{root: cmp.Or(rootOf(req.RunRequest), DefaultAgent(m.choice.Provider))}
-	t.definitions = b.builtinAgents(req, m)
+	r := agentResolver{&b.cfg, req, m}
+	return r.resolve()
+}
+
+// resolve lists the agents of the run: the built-in ones, the one that follows a plan,
+// those of the program, and those of agent files. Later ones take precedence.
+func (r *agentResolver) resolve() (agentSet, error) {
+	t := agentSet{root: cmp.Or(rootOf(r.req.RunRequest), DefaultAgent(r.models.choice.Provider))}
+	t.definitions = r.builtinAgents()
 	var err error
-	if t, err = b.addAssistant(t, req); err != nil {
+	if t, err = r.addAssistant(t); err != nil {
 		return t, err
 	}
-	plan, err := b.planAgent(req)
+	plan, err := r.planAgent()
 	if err != nil {
 		return t, err
 	}
 	t.definitions = append(t.definitions, plan...)
-	for _, d := range b.cfg.Agents {
-		if t, err = b.registerAgent(t, req, m, d); err != nil {
+	for _, d := range r.cfg.Agents {
+		if t, err = r.registerAgent(t, d); err != nil {
 			return t, err
 		}
 	}
-	if t, err = b.registerFiles(t, req, m); err != nil {
+	if t, err = r.registerFiles(t); err != nil {
 		return t, err
 	}
-	t = addExplorer(t, req)
-	if i := slices.IndexFunc(req.agents, func(name string) bool { return !t.hasAgent(name) }); i >= 0 {
-		if req.workspace == "" && t.nearestAgent(req.agents[i]) == "" {
+	t = addExplorer(t, r.req)
+	if i := slices.IndexFunc(r.req.agents, func(name string) bool { return !t.hasAgent(name) }); i >= 0 {
+		if r.req.workspace == "" && t.nearestAgent(r.req.agents[i]) == "" {
 			return t, refuse.UnknownAgent("the run has no directory: name the one that has the agent with --dir",
-				"there is no agent %q", req.agents[i])
+				"there is no agent %q", r.req.agents[i])
 		}
-		return t, t.unknownAgentError(req.agents[i])
+		return t, t.unknownAgentError(r.req.agents[i])
 	}
-	if t, err = addForeign(&b.cfg, t); err != nil {
+	if t, err = addForeign(r.cfg, t); err != nil {
 		return t, err
 	}
-	kept, warning, err := fitDefinitions(t.definitions, definitionBytesMax, t.root, req.agents)
+	kept, warning, err := fitDefinitions(t.definitions, definitionBytesMax, t.root, r.req.agents)
 	if err != nil {
 		return t, err
 	}
@@ -105,8 +119,8 @@ func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet
 	if !t.hasAgent(t.root) {
 		return t, t.unknownAgentError(t.root)
 	}
-	t.definitions = keepReachable(t.definitions, append(slices.Clone(req.agents), t.root))
-	t.policy, err = t.withAgentRules(req.policy)
+	t.definitions = keepReachable(t.definitions, append(slices.Clone(r.req.agents), t.root))
+	t.policy, err = t.withAgentRules(r.req.policy)
 	return t, err
 }
 
@@ -135,19 +149,19 @@ func (t agentSet) nearestAgent(name string, found ...agentfile.Definition) strin
 // tools of the program, and is a delegate only if a plan or a definition names it: it would begin an
 // investigation of its own. The other agents read a directory. In a run without one they have no tools, so
 // only the coordinator and agents that name them may delegate to them.
-func (b *Builder) builtinAgents(req acceptedRequest, m modelSelection) (list []supervisor.Definition) {
+func (r *agentResolver) builtinAgents() (list []supervisor.Definition) {
 	for _, a := range investigator.BuiltinAgents() {
 		d := supervisor.Definition{Name: a.Name, Description: a.Description, System: a.System,
 			Tools: builtinRights(a), Offer: a.Tools,
 			Limits: spec.Limits{Turns: a.MaxTurns, Output: a.MaxOutput}}
 		if d.Name == coordinatorID {
-			d.Offer = append(slices.Clone(d.Offer), b.cfg.OwnTools...)
-			if m.choice.Provider != provider.Builtin { // an LLM plays it
+			d.Offer = append(slices.Clone(d.Offer), r.cfg.OwnTools...)
+			if r.models.choice.Provider != provider.Builtin { // an LLM plays it
 				d.Offer = append(d.Offer, declareName)
 			}
-			d.OnlyNamed = d.Name == rootOf(req.RunRequest) || !slices.Contains(req.agents, d.Name)
+			d.OnlyNamed = d.Name == rootOf(r.req.RunRequest) || !slices.Contains(r.req.agents, d.Name)
 		} else {
-			d.OnlyNamed = req.workspace == "" && cmp.Or(rootOf(req.RunRequest), coordinatorID) != coordinatorID && !slices.Contains(req.agents, d.Name)
+			d.OnlyNamed = r.req.workspace == "" && cmp.Or(rootOf(r.req.RunRequest), coordinatorID) != coordinatorID && !slices.Contains(r.req.agents, d.Name)
 		}
 		list = append(list, d)
 	}
@@ -165,16 +179,16 @@ func builtinRights(a investigator.Agent) []string {
 
 // planAgent returns the agent that follows a plan, if the run begins with it: the agents to
 // which it delegates are the run's, with the run's model; it itself follows rules.
-func (b *Builder) planAgent(req acceptedRequest) ([]supervisor.Definition, error) {
-	i := slices.IndexFunc(orchestrator.BuiltinAgents(), func(a orchestrator.Agent) bool { return a.Name == rootOf(req.RunRequest) })
+func (r *agentResolver) planAgent() ([]supervisor.Definition, error) {
+	i := slices.IndexFunc(orchestrator.BuiltinAgents(), func(a orchestrator.Agent) bool { return a.Name == rootOf(r.req.RunRequest) })
 	if i < 0 {
 		return nil, nil
 	}
-	if _, ok := orchestrator.ParsePlan(rootOf(req.RunRequest), req.Prompt); !ok {
-		return nil, refuse.Bad(`troupe run --agent `+req.Agent+` "`+orchestrator.ExamplePlan(req.Agent)+`"`, "the prompt of %s must name the agents of the plan", req.Agent)
+	if _, ok := orchestrator.ParsePlan(rootOf(r.req.RunRequest), r.req.Prompt); !ok {
+		return nil, refuse.Bad(`troupe run --agent `+r.req.Agent+` "`+orchestrator.ExamplePlan(r.req.Agent)+`"`, "the prompt of %s must name the agents of the plan", r.req.Agent)
 	}
 	a := orchestrator.BuiltinAgents()[i]
-	choice, err := b.cfg.Routes.ChooseNamed(provider.Builtin + "/" + a.Name)
+	choice, err := r.cfg.Routes.ChooseNamed(provider.Builtin + "/" + a.Name)
 	if err != nil {
 		return nil, refuse.Bad("name another agent with --agent", "agent %s: %v", a.Name, err)
 	}

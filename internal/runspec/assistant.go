@@ -32,13 +32,13 @@ func assistantTools(req acceptedRequest) []string {
 
 // addAssistant adds the general agent to a run that begins with it. It may delegate to all agents, the built-in
 // investigators too.
-func (b *Builder) addAssistant(t agentSet, req acceptedRequest) (agentSet, error) {
-	if t.root != assistant.Name && !slices.Contains(req.agents, assistant.Name) {
+func (r *agentResolver) addAssistant(t agentSet) (agentSet, error) {
+	if t.root != assistant.Name && !slices.Contains(r.req.agents, assistant.Name) {
 		return t, nil
 	}
-	general := supervisor.Definition{Name: assistant.Name, Description: assistant.Description, System: assistant.Prompt(watcherOf(req)),
-		Tools: assistantTools(req), OnlyNamed: true}
-	t, general, err := b.addSkills(t, general, req, agentfile.Definition{})
+	general := supervisor.Definition{Name: assistant.Name, Description: assistant.Description, System: assistant.Prompt(watcherOf(r.req)),
+		Tools: assistantTools(r.req), OnlyNamed: true}
+	t, general, err := r.addSkills(t, general, agentfile.Definition{})
 	if err != nil {
 		return t, err
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // registerAgent adds one agent and its commands. It replaces an agent of the same name.
-func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelection, d agentfile.Definition) (agentSet, error) {
+func (r *agentResolver) registerAgent(t agentSet, d agentfile.Definition) (agentSet, error) {
 	def := supervisor.Definition{Name: d.Name, Description: d.Description, System: d.Prompt, Delegates: d.Delegates, Handoffs: d.Handoffs, Source: d.Path, Hash: HashVersion(d.Prompt),
 		Limits: d.Limits, Constraints: d.Constraints, Criteria: d.Criteria, FailIf: d.FailIf}
 	def.Limits.Turns, def.Limits.Tokens, def.Limits.Nano = d.MaxTurns, d.Budget.Tokens, int64(d.Budget.USD*usdNano)
@@ -30,26 +30,26 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 	if d.PermissionMode == spec.ModePlan {
 		def.Deny = append(def.Deny, onlyReads)
 	}
-	own, err := withRealPaths(d.OwnPermissions(), req.workspace)
+	own, err := withRealPaths(d.OwnPermissions(), r.req.workspace)
 	if err != nil {
 		return t, err
 	}
 	def.Permissions = &own
-	def.Limits, def.Carved = withShare(def.Limits, m.limits, d.Budget.Share), d.Budget.Share > 0
-	if t, def.Delegates, err = coveredDelegates(&b.cfg, t, req, max(limitInMoney(m), def.Limits.Nano), d); err != nil {
+	def.Limits, def.Carved = withShare(def.Limits, r.models.limits, d.Budget.Share), d.Budget.Share > 0
+	if t, def.Delegates, err = coveredDelegates(r.cfg, t, r.req, max(limitInMoney(r.models), def.Limits.Nano), d); err != nil {
 		return t, err
 	}
 	var summaries *spec.Model
 	if d.Model != "" {
-		choice, err := b.cfg.Routes.ChooseNamed(d.Model)
+		choice, err := r.cfg.Routes.ChooseNamed(d.Model)
 		if err != nil {
 			return t, badModel(err, "change `model` in "+d.Path, "agent %s: %v", d.Name, err)
 		}
-		route := withRoute(m.model, choice, req.AllowUnpriced)
+		route := withRoute(r.models.model, choice, r.req.AllowUnpriced)
 		def.Model, summaries = &route, summaryModel(choice)
 	}
-	def.Model = withOptions(def.Model, m.model, d)
-	options, warnings, err := b.agentOptions(def, req, m, d)
+	def.Model = withOptions(def.Model, r.models.model, d)
+	options, warnings, err := r.agentOptions(def, d)
 	if err != nil {
 		return t, err
 	}
@@ -60,10 +60,10 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 	if options.Context.Model == nil {
 		def.LoopOptions.Context.Model = summaries
 	}
-	if t, def, err = b.addSkills(t, def, req, d); err != nil {
+	if t, def, err = r.addSkills(t, def, d); err != nil {
 		return t, err
 	}
-	if t, def, err = addMemory(&b.cfg, t, def, req, d); err != nil {
+	if t, def, err = addMemory(r.cfg, t, def, r.req, d); err != nil {
 		return t, err
 	}
 	for _, c := range d.Commands {
@@ -74,7 +74,7 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 			def.Tools = append(def.Tools, c.Name)
 		}
 	}
-	rules, err := agentRules(b.cfg.Trust, d)
+	rules, err := agentRules(r.cfg.Trust, d)
 	if err != nil {
 		return t, err
 	}
@@ -100,19 +100,19 @@ func ownTools(d agentfile.Definition) []string {
 }
 
 // agentOptions returns the loop options of an agent file that differ from the run's.
-func (b *Builder) agentOptions(def supervisor.Definition, req acceptedRequest, m modelSelection, d agentfile.Definition) (options spec.LoopOptions, warnings []string, err error) {
+func (r *agentResolver) agentOptions(def supervisor.Definition, d agentfile.Definition) (options spec.LoopOptions, warnings []string, err error) {
 	options = d.LoopOptions.Filled()
 	for _, name := range d.Fallback {
 		options.Fallbacks = append(options.Fallbacks, spec.Model{Name: name})
 	}
-	base := m.model
+	base := r.models.model
 	if def.Model != nil {
 		base = *def.Model
 	}
-	if options, _, err = b.findRoutes(options, base, req.AllowUnpriced); err != nil {
+	if options, _, err = findRoutes(r.cfg, options, base, r.req.AllowUnpriced); err != nil {
 		return options, nil, badModel(err, "change "+d.Path, "agent %s: %v", d.Name, err)
 	}
-	options, warnings = withoutUnpriced(options, max(limitInMoney(m), def.Limits.Nano), d.Path+": fallback ")
+	options, warnings = withoutUnpriced(options, max(limitInMoney(r.models), def.Limits.Nano), d.Path+": fallback ")
 	return options, warnings, nil
 }
 

@@ -20,37 +20,37 @@ import (
 // those of the user's agent directories. A broken file of the named directory is left out with a note, unless the run
 // names its agent; no other agent takes its name. Command hooks count only in the named directory: a working directory
 // must not supply command lines of its own.
-func (b *Builder) registerFiles(t agentSet, req acceptedRequest, m modelSelection) (agentSet, error) {
-	given, place, err := b.cfg.Trust.CheckNamed(req.RunRequest, "agents", req.Agents, b.cfg.Trust.NameablePlaces())
+func (r *agentResolver) registerFiles(t agentSet) (agentSet, error) {
+	given, place, err := r.cfg.Trust.CheckNamed(r.req.RunRequest, "agents", r.req.Agents, r.cfg.Trust.NameablePlaces())
 	if err != nil {
 		return t, err
 	}
 	var notes []agentfile.Note
 	if given != "" {
 		t.files, notes, t.broken = agentfile.LoadBelow(place, given)
-		if err := refuseBroken(b.cfg.Trust, t, req); err != nil {
+		if err := refuseBroken(r.cfg.Trust, t, r.req); err != nil {
 			return t, err
 		}
 		isBroken := func(d supervisor.Definition) bool { return t.isBroken(d.Name) }
 		t.definitions = slices.DeleteFunc(slices.Clone(t.definitions), isBroken)
-		if err := b.checkApproved(t.files, req.workspace); err != nil {
+		if err := r.checkApproved(t.files); err != nil {
 			return t, err
 		}
 	}
-	found, err := b.findFiles(t, req)
+	found, err := r.findFiles(t)
 	if err != nil {
 		return t, err
 	}
-	if err := refuseBroken(b.cfg.Trust, t, req, found.definitions...); err != nil {
+	if err := refuseBroken(r.cfg.Trust, t, r.req, found.definitions...); err != nil {
 		return t, err
 	}
-	t.warnings = slices.Concat(t.warnings, found.warnings, brokenNotes(b.cfg.Trust, t.broken), fileNotes(notes, t.files, req.agents))
+	t.warnings = slices.Concat(t.warnings, found.warnings, brokenNotes(r.cfg.Trust, t.broken), fileNotes(notes, t.files, r.req.agents))
 	for _, d := range t.files {
-		if t, err = b.registerFile(t, req, m, d); err != nil {
+		if t, err = r.registerFile(t, d); err != nil {
 			return t, err
 		}
 	}
-	return b.registerTeam(t, req, m, found)
+	return r.registerTeam(t, found)
 }
 
 // isBroken reports whether a broken file of the directory that the request names may define the agent.
@@ -81,18 +81,18 @@ func refuseBroken(policy trust.Policy, t agentSet, req acceptedRequest, found ..
 
 // registerFile adds the agent of a file. It leaves out an agent that is not requested and whose model
 // cannot be reached.
-func (b *Builder) registerFile(t agentSet, req acceptedRequest, m modelSelection, d agentfile.Definition) (agentSet, error) {
-	d, aliases := b.expandAliases(m.choice, d)
+func (r *agentResolver) registerFile(t agentSet, d agentfile.Definition) (agentSet, error) {
+	d, aliases := r.expandAliases(d)
 	for _, text := range aliases {
 		if !slices.Contains(t.warnings, text) {
 			t.warnings = append(t.warnings, text)
 		}
 	}
-	if err := checkCredentials(b, d); err != nil && !slices.Contains(req.agents, d.Name) {
+	if err := r.checkCredentials(d); err != nil && !slices.Contains(r.req.agents, d.Name) {
 		t.addWarning("%s: left out: %v", d.Path, err)
 		return t, nil
 	}
-	return b.registerAgent(t, req, m, d)
+	return r.registerAgent(t, d)
 }
 
 // foundAgents are the agents of the directory and of the user.
@@ -105,22 +105,22 @@ type foundAgents struct {
 // findFiles finds the agents of the directory and of the user, unless they are built in or in a
 // file that the request names. A note names each file that is broken, or hidden by another one; if the request
 // names the agent of a broken file, findFiles refuses it.
-func (b *Builder) findFiles(t agentSet, req acceptedRequest) (f foundAgents, err error) {
+func (r *agentResolver) findFiles(t agentSet) (f foundAgents, err error) {
 	given := func(name string) bool { // a broken file keeps its name
 		return slices.ContainsFunc(t.files, func(d agentfile.Definition) bool { return d.Name == name }) || t.isBroken(name)
 	}
-	all, notes, broken := agentfile.LoadWorkspace(req.workspace)
+	all, notes, broken := agentfile.LoadWorkspace(r.req.workspace)
 	for _, d := range all {
 		switch {
 		case given(d.Name):
 		case !t.hasAgent(d.Name):
 			f.definitions = append(f.definitions, d)
-		case slices.Contains(req.agents, d.Name):
+		case slices.Contains(r.req.agents, d.Name):
 			f.warnings = append(f.warnings, fmt.Sprintf("%s: ignored: the built-in agent %s takes precedence; name its directory with --agents", d.Path, d.Name))
 		}
 	}
-	hidden := hiddenByDirectory(notes, req.workspace)
-	for _, name := range req.agents {
+	hidden := hiddenByDirectory(notes, r.req.workspace)
+	for _, name := range r.req.agents {
 		isFound := slices.ContainsFunc(f.definitions, func(d agentfile.Definition) bool { return d.Name == name })
 		switch text, isHidden := hidden[name]; {
 		case isFound && isHidden:
@@ -134,17 +134,17 @@ func (b *Builder) findFiles(t agentSet, req acceptedRequest) (f foundAgents, err
 			if near := t.nearestAgent(name, f.definitions...); near != "" {
 				hint = "did you mean " + near + "? Otherwise fix the file"
 			}
-			return f, refuse.UnknownAgent(hint, "there is no agent %q that can be read: %s", name, b.cfg.Trust.DescribeErrors(broken))
+			return f, refuse.UnknownAgent(hint, "there is no agent %q that can be read: %s", name, r.cfg.Trust.DescribeErrors(broken))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(hidden)) {
-		if !slices.Contains(req.agents, name) && !given(name) && !t.hasAgent(name) {
+		if !slices.Contains(r.req.agents, name) && !given(name) && !t.hasAgent(name) {
 			f.notes = append(f.notes, hidden[name])
 		}
 	}
-	warnings, more := splitFoundNotes(notes, f.definitions, namedAgents(req.agents, slices.Concat(t.files, f.definitions)))
+	warnings, more := splitFoundNotes(notes, f.definitions, namedAgents(r.req.agents, slices.Concat(t.files, f.definitions)))
 	f.warnings = append(f.warnings, toolset.LimitNotes(warnings, filesNotedMax, "notes on agent files; `troupe agents validate` shows them")...)
-	f.notes = slices.Concat(f.notes, more, brokenNotes(b.cfg.Trust, broken))
+	f.notes = slices.Concat(f.notes, more, brokenNotes(r.cfg.Trust, broken))
 	return f, nil
 }
 
@@ -191,10 +191,10 @@ func hiddenByDirectory(notes []agentfile.Note, workspace string) map[string]stri
 // checkApproved refuses agents that a request names and whose files define commands to
 // execute, if a run may have written the files and the user has not approved them. A hook
 // may be what keeps a run safe, so checkApproved does not silently drop one.
-func (b *Builder) checkApproved(files []agentfile.Definition, workspace string) error {
+func (r *agentResolver) checkApproved(files []agentfile.Definition) error {
 	for _, d := range files {
 		_, off := trust.StripExecutable(d)
-		if len(off) == 0 || b.cfg.Trust.TrustsNamed(d.Path, d.Digest, workspace) {
+		if len(off) == 0 || r.cfg.Trust.TrustsNamed(d.Path, d.Digest, r.req.workspace) {
 			continue
 		}
 		return refuse.Forbidden("keep it outside of the roots and start the node with --trust, or use `troupe run --agents` on its machine",
@@ -228,12 +228,12 @@ func fileNotes(notes []agentfile.Note, files []agentfile.Definition, requested [
 
 // checkCredentials returns an error if no setting says how to reach a model that a file
 // names by its provider. An agent that is not requested can be left out then.
-func checkCredentials(b *Builder, d agentfile.Definition) error {
+func (r *agentResolver) checkCredentials(d agentfile.Definition) error {
 	for _, route := range append([]string{d.Model}, d.Fallback...) {
 		if route == "" {
 			continue
 		}
-		if _, err := b.cfg.Routes.ChooseNamed(route); errors.Is(err, provider.ErrCredentials) {
+		if _, err := r.cfg.Routes.ChooseNamed(route); errors.Is(err, provider.ErrCredentials) {
 			return err
 		}
 	}
@@ -243,10 +243,10 @@ func checkCredentials(b *Builder, d agentfile.Definition) error {
 // expandAliases replaces the model of an agent file by PROVIDER/MODEL: a rank (haiku), or a
 // name without its provider. If it matches no model here, or one that cannot be reached,
 // the agent uses the run's model, and a warning says so.
-func (b *Builder) expandAliases(run provider.Choice, d agentfile.Definition) (agentfile.Definition, []string) {
+func (r *agentResolver) expandAliases(d agentfile.Definition) (agentfile.Definition, []string) {
 	var warnings []string
 	expand := func(name string) string {
-		route, warning := b.expandAlias(run, name)
+		route, warning := r.expandAlias(name)
 		if warning != "" {
 			warnings = append(warnings, warning)
 		}
@@ -263,14 +263,14 @@ func (b *Builder) expandAliases(run provider.Choice, d agentfile.Definition) (ag
 	return d, warnings
 }
 
-func (b *Builder) expandAlias(run provider.Choice, name string) (route, warning string) {
+func (r *agentResolver) expandAlias(name string) (route, warning string) {
 	if name == "" || strings.Contains(name, "/") {
 		return name, ""
 	}
-	preferred, _, _ := strings.Cut(run.Name(), "/")
+	preferred, _, _ := strings.Cut(r.models.choice.Name(), "/")
 	route, ok := provider.ResolveRoute(name, preferred)
 	if ok {
-		if _, err := b.cfg.Routes.ChooseNamed(route); err != nil {
+		if _, err := r.cfg.Routes.ChooseNamed(route); err != nil {
 			ok = false
 		}
 	}

@@ -56,7 +56,7 @@ func (b *Builder) chooseModels(ctx context.Context, req acceptedRequest) (m mode
 		return m, badModel(err, modelHint(err), "%v", err)
 	}
 	m.model = withRoute(spec.Model{Temperature: req.Temperature, Effort: req.Effort}, m.choice, req.AllowUnpriced)
-	options, chain, err := b.findRoutes(req.options, m.model, req.AllowUnpriced)
+	options, chain, err := findRoutes(&b.cfg, req.options, m.model, req.AllowUnpriced)
 	if err != nil {
 		return m, badModel(err, "name models as PROVIDER/MODEL", "%v", err)
 	}
@@ -90,12 +90,12 @@ func modelOfAgent(agents []agentfile.Definition, name string) string {
 
 // findRoutes finds the models that loop options name: the node decides their prices and
 // windows. The choices are those of the fallbacks.
-func (b *Builder) findRoutes(m spec.LoopOptions, base spec.Model, unpriced []string) (spec.LoopOptions, []provider.Choice, error) {
+func findRoutes(cfg *Config, m spec.LoopOptions, base spec.Model, unpriced []string) (spec.LoopOptions, []provider.Choice, error) {
 	find := func(what, name string) (spec.Model, provider.Choice, error) {
 		if name == "" {
 			return base, provider.Choice{}, fmt.Errorf("%s: no model is named", what)
 		}
-		c, err := b.cfg.Routes.ChooseModel(context.Background(), name)
+		c, err := cfg.Routes.ChooseModel(context.Background(), name)
 		if err != nil {
 			return base, c, fmt.Errorf("%s %q: %w", what, name, err)
 		}

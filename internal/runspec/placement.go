@@ -60,7 +60,7 @@ func (b *Builder) placeAgents(ctx context.Context, req acceptedRequest, t toolGr
 	if p.pool != "" {
 		reasons[p.pool] = "a run with a directory of this machine"
 	}
-	if p.definitions, p.warnings, err = b.withoutMissingPools(ctx, p.definitions, required); err != nil {
+	if p.definitions, p.warnings, err = b.cfg.Pools.withoutMissing(ctx, p.definitions, required); err != nil {
 		return p, err
 	}
 	run := supervisor.Opened{NodePool: p.pool}
@@ -74,7 +74,7 @@ func (b *Builder) placeAgents(ctx context.Context, req acceptedRequest, t toolGr
 		}
 	}
 	for _, pool := range slices.Sorted(maps.Keys(reasons)) {
-		if err := b.checkPool(ctx, pool, reasons[pool]); err != nil {
+		if err := b.cfg.Pools.check(ctx, pool, reasons[pool]); err != nil {
 			return p, err
 		}
 		if len(b.cfg.Pools.Serving(pool)) == 0 {
@@ -92,14 +92,14 @@ func (c Config) poolOf(dir string) string {
 	return names.MachinePool(c.Machine)
 }
 
-// withoutMissingPools leaves out the agents that are not required and whose pools do not exist.
-func (b *Builder) withoutMissingPools(ctx context.Context, defs []supervisor.Definition, required map[string]bool) (kept []supervisor.Definition, warnings []string, err error) {
+// withoutMissing leaves out the agents that are not required and whose pools do not exist.
+func (p *NodePools) withoutMissing(ctx context.Context, defs []supervisor.Definition, required map[string]bool) (kept []supervisor.Definition, warnings []string, err error) {
 	for _, d := range defs {
 		if d.NodePool == "" || required[d.Name] {
 			kept = append(kept, d)
 			continue
 		}
-		wrong, refused := b.checkPool(ctx, d.NodePool, d.Name), (*client.Error)(nil)
+		wrong, refused := p.check(ctx, d.NodePool, d.Name), (*client.Error)(nil)
 		switch {
 		case wrong == nil:
 			kept = append(kept, d)
@@ -122,12 +122,12 @@ func offerWithout(d supervisor.Definition, all, but []model.ToolSpec) []string {
 	return slices.DeleteFunc(slices.Clone(offer), func(name string) bool { return slices.Contains(not, name) })
 }
 
-// checkPool refuses a pool that does not exist: no node would ever serve it.
-func (b *Builder) checkPool(ctx context.Context, pool, who string) error {
+// check refuses a pool that does not exist: no node would ever serve it.
+func (p *NodePools) check(ctx context.Context, pool, who string) error {
 	if err := names.CheckToken(pool); err != nil {
 		return refuse.Bad("change x-troupe.placement.pool", "agent %s asks for pool %q: %v", who, pool, err)
 	}
-	made, err := b.cfg.Pools.Exists(ctx, pool)
+	made, err := p.Exists(ctx, pool)
 	if err == nil && !made {
 		return refuse.Bad("start a node with `troupe-node --pools "+pool+"`, or change x-troupe.placement.pool", "pool %s does not exist (needed by %s)", pool, who)
 	}

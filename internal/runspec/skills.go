@@ -14,12 +14,12 @@ import (
 // addSkills adds the descriptions of skills to the prompt of an agent that names skills or
 // the skill tool. Other agents get none: text from a directory enters a prompt only if the
 // agent asks for it.
-func (b *Builder) addSkills(t agentSet, def supervisor.Definition, req acceptedRequest, d agentfile.Definition) (agentSet, supervisor.Definition, error) {
+func (r *agentResolver) addSkills(t agentSet, def supervisor.Definition, d agentfile.Definition) (agentSet, supervisor.Definition, error) {
 	named := slices.Contains(def.Tools, skill.Name)
 	if !named && len(d.Skills) == 0 {
 		return t, def, nil
 	}
-	found, problems := skill.Find(b.cfg.Tools.SkillPlaces(req.workspace, d.Path))
+	found, problems := skill.Find(r.cfg.Tools.SkillPlaces(r.req.workspace, d.Path))
 	wrong := make([]string, len(problems))
 	for i, p := range problems {
 		wrong[i] = p.Error()

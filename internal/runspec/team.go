@@ -13,8 +13,8 @@ import (
 // registerTeam adds the agents that were found in the directory and with the user. Every agent that
 // does not restrict its own delegates may delegate to them. An agent that the request names must
 // be usable; any other unusable one is left out with a note, because the request did not ask for it.
-func (b *Builder) registerTeam(t agentSet, req acceptedRequest, m modelSelection, found foundAgents) (agentSet, error) {
-	named := namedAgents(req.agents, slices.Concat(t.files, found.definitions))
+func (r *agentResolver) registerTeam(t agentSet, found foundAgents) (agentSet, error) {
+	named := namedAgents(r.req.agents, slices.Concat(t.files, found.definitions))
 	t.required = maps.Clone(named)
 	for _, d := range t.files { // the request names their directory
 		t.required[d.Name] = true
@@ -23,7 +23,7 @@ func (b *Builder) registerTeam(t agentSet, req acceptedRequest, m modelSelection
 	var untrusted []string
 	for _, d := range found.definitions {
 		var off []string
-		if !b.cfg.Trust.TrustsFile(d.Path, d.Digest, req.workspace) {
+		if !r.cfg.Trust.TrustsFile(d.Path, d.Digest, r.req.workspace) {
 			d, off = trust.StripExecutable(d)
 			untrusted = append(untrusted, d.Name)
 		}
@@ -36,7 +36,7 @@ func (b *Builder) registerTeam(t agentSet, req acceptedRequest, m modelSelection
 		if len(servers) > 0 {
 			t.addIgnored(d, "its MCP servers %s; only a run that names the agent starts them", strings.Join(servers, ", "))
 		}
-		next, err := b.registerFile(t, req, m, d)
+		next, err := r.registerFile(t, d)
 		if err != nil && named[d.Name] {
 			return t, err
 		}
