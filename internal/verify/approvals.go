@@ -75,12 +75,12 @@ func (l *log) approvalsNeeded(q question) int {
 
 // checkBegun checks that an attempt of a side effect that follows another one begins by an approval of its own: the
 // outcome of the other one is unknown, so a person decides, and each decision counts once.
-func (v *verifier) checkBegun(l *log, a *attempt, tool string) {
-	before := l.attempts[attemptKey(a.call, a.no-1)]
+func (l *agentLog) checkBegun(a *attempt, tool string) {
+	before := l.attempts.find(a.call, a.no-1)
 	if before == nil || before.started == 0 || before.unbegun || a.started < before.started {
 		return
 	}
-	if !v.account(l.at).isApproved(l, a.call, before.started, a.started) {
+	if !l.account.isApproved(l.log, a.call, before.started, a.started) {
 		l.addFinding(Approved, a.started,
 			"attempt %d of call %s of %s begins, attempt %d began in entry %d, and between them too few people "+
 				"approved that it begins again",
@@ -90,24 +90,24 @@ func (v *verifier) checkBegun(l *log, a *attempt, tool string) {
 
 // checkAsked checks that a call about which a person was asked begins by the approval of the newest question: of as
 // many people as it needs. A question that is asked again for the next approval is the same one.
-func (v *verifier) checkAsked(l *log, a *attempt) {
+func (l *agentLog) checkAsked(a *attempt) {
 	if a.started == 0 {
 		return
 	}
 	var newest *question
-	for i, q := range v.account(l.at).questions {
+	for i, q := range l.account.questions {
 		if q.body.Call == a.call && q.cause < a.started {
 			if newest == nil || newest.body.Query != q.body.Query {
-				newest = &v.account(l.at).questions[i]
+				newest = &l.account.questions[i]
 			}
 		}
 	}
-	if newest == nil || v.account(l.at).isApproved(l, a.call, newest.cause, a.started) {
+	if newest == nil || l.account.isApproved(l.log, a.call, newest.cause, a.started) {
 		return
 	}
 	l.addFinding(Approved, a.started,
 		"attempt %d of call %s begins, and too few people have approved question %s about it (entry %d of %s)",
-		a.no, a.call, newest.body.Query, newest.entry, v.super().at)
+		a.no, a.call, newest.body.Query, newest.entry, l.run.super().at)
 }
 
 // checkAddedRules checks that the rules that were added to the run come from approvals that say so.

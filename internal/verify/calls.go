@@ -23,15 +23,34 @@ type attempt struct {
 
 func attemptKey(call string, no int) string { return call + "." + strconv.Itoa(no) }
 
-func (l *log) attemptOf(b callBody) *attempt {
-	key := attemptKey(b.Call, b.Attempt)
-	a := l.attempts[key]
+// attempts holds the attempts of the calls of a log. An entry names one by its call and number, and may do so before the
+// entry that says that it begins.
+type attempts struct {
+	byKey map[string]*attempt
+	list  []*attempt // as they were first named
+}
+
+// find returns an attempt; nil: no entry names it.
+func (t *attempts) find(call string, no int) *attempt { return t.byKey[attemptKey(call, no)] }
+
+// named returns the attempt that a body names, which may be new.
+func (t *attempts) named(b callBody) *attempt {
+	a := t.find(b.Call, b.Attempt)
 	if a == nil {
 		a = &attempt{call: b.Call, no: b.Attempt}
-		l.attempts[key] = a
-		l.attemptList = append(l.attemptList, a)
+		t.byKey[attemptKey(b.Call, b.Attempt)] = a
+		t.list = append(t.list, a)
 	}
 	return a
+}
+
+// release notes that an activation has ended in order: its attempts without a result never began.
+func (t *attempts) release(activation string) {
+	for _, a := range t.list {
+		if a.returned == 0 && a.activation == activation {
+			a.unbegun = true
+		}
+	}
 }
 
 func (l *log) readStarted(e mailbox.Entry, item mailbox.Item) {
@@ -39,7 +58,7 @@ func (l *log) readStarted(e mailbox.Entry, item mailbox.Item) {
 	if !l.decode(item, &b) {
 		return
 	}
-	a := l.attemptOf(b)
+	a := l.attempts.named(b)
 	if a.started > 0 && !a.unbegun && a.activation != e.Start {
 		l.addFinding(StartedOnce, l.n, "attempt %d of call %s began in entry %d already", b.Attempt, b.Call, a.started)
 	}
@@ -51,7 +70,7 @@ func (l *log) readReturned(item mailbox.Item) {
 	if !l.decode(item, &b) || b.Attempt == 0 {
 		return
 	}
-	a := l.attemptOf(b)
+	a := l.attempts.named(b)
 	if l.closed > 0 && a.started > l.closed && !b.Killed { // its beginning may be on its way when the log is closed
 		l.addFinding(AfterEnd, l.n, "attempt %d of call %s began in entry %d and has a result, and entry %d is the end",
 			b.Attempt, b.Call, a.started, l.closed)
@@ -74,8 +93,8 @@ func (l *log) readSteering(item mailbox.Item) {
 
 // mayNotBegin reports whether an agent lost rights, or read a message that takes effect at once, after the reply that asks for
 // a call and before the entry that says that it begins: the call may then have ended without beginning.
-func (v *verifier) mayNotBegin(l *log, a *attempt) bool {
-	_, reply := v.toolOf(l, a.call)
+func (l *agentLog) mayNotBegin(a *attempt) bool {
+	_, reply := l.toolOf(a.call)
 	between := func(entry uint64) bool { return reply != nil && reply.entry < entry && entry < a.started }
 	return slices.ContainsFunc(l.preempted, between) ||
 		slices.ContainsFunc(l.narrowings, func(n narrowing) bool { return between(n.entry) })
@@ -113,9 +132,9 @@ func callOf(id string) (turn, index int, ok bool) {
 }
 
 // toolOf returns the tool of a call, and the reply that asks for it; nil: the logs do not say which reply that is.
-func (v *verifier) toolOf(l *log, call string) (string, *answer) {
+func (l *agentLog) toolOf(call string) (string, *answer) {
 	turn, index, ok := callOf(call)
-	if a := v.repliesOf(l)[turn]; ok && a != nil && index < len(a.calls) {
+	if a := l.replies()[turn]; ok && a != nil && index < len(a.calls) {
 		return a.calls[index], a
 	}
 	return "", nil
@@ -125,55 +144,55 @@ func (v *verifier) toolOf(l *log, call string) (string, *answer) {
 func isEffect(class string) bool { return class == "effect" || class == "irreversible" }
 
 // checkCalls checks the calls of an agent by the replies that ask for them.
-func (v *verifier) checkCalls(l *log) {
-	for _, a := range l.attemptList {
-		tool, _ := v.toolOf(l, a.call)
+func (l *agentLog) checkCalls() {
+	for _, a := range l.attempts.list {
+		tool, _ := l.toolOf(a.call)
 		class := l.classes[tool]
 		if a.returned > 0 && a.started == 0 && !a.killed && isEffect(class) {
 			l.addFinding(StartedFirst, a.returned,
 				"call %s of %s, whose class is %s, has a result, and no entry says that it began", a.call, tool, class)
 		}
 		if isEffect(class) {
-			v.checkBegun(l, a, tool)
+			l.checkBegun(a, tool)
 		}
-		v.checkAsked(l, a)
+		l.checkAsked(a)
 	}
 	if l.finish == nil || l.finish.Outcome.Reason != "completed" || l.canceled > 0 {
 		return
 	}
 	if l.claims == 1 { // a crash leaves calls without a result
-		for _, a := range l.attemptList {
-			if a.started > 0 && !a.unbegun && a.returned == 0 && !v.mayNotBegin(l, a) {
+		for _, a := range l.attempts.list {
+			if a.started > 0 && !a.unbegun && a.returned == 0 && !l.mayNotBegin(a) {
 				l.addFinding(AnsweredOnce, a.started, "call %s began and has no result, and the agent completed",
 					attemptKey(a.call, a.no))
 			}
 		}
 	}
-	v.checkReads(l)
+	l.checkReads()
 }
 
 // checkReads finds reading calls without a result: no entry says that one begins, but the settlement of a reply says
 // how many of its calls were to run.
-func (v *verifier) checkReads(l *log) {
+func (l *agentLog) checkReads() {
 	if l.task == nil || l.mayDenyReads() {
 		return
 	}
-	for turn, a := range v.repliesOf(l) {
-		s := v.account(l.at).settled[a.reservation]
+	for turn, a := range l.replies() {
+		s := l.account.settled[a.reservation]
 		must := int(s.body.Used.Calls)
 		var reads []string
 		for i, tool := range a.calls {
 			call := strconv.Itoa(turn) + "-" + strconv.Itoa(i)
 			switch {
 			case l.classes[tool] != "read" || slices.Contains(withoutResult, tool) || l.gated[call] ||
-				v.account(l.at).isAsked(call):
+				l.account.isAsked(call):
 				must--
 			default:
 				reads = append(reads, call)
 			}
 		}
 		for _, call := range reads {
-			if slices.ContainsFunc(l.attemptList, func(a *attempt) bool { return a.call == call && a.returned > 0 }) {
+			if slices.ContainsFunc(l.attempts.list, func(a *attempt) bool { return a.call == call && a.returned > 0 }) {
 				must--
 			}
 		}
@@ -181,7 +200,7 @@ func (v *verifier) checkReads(l *log) {
 			l.addFinding(AnsweredOnce, a.entry,
 				"%d calls of the reply were to run (entry %d of %s), and of the reading calls %s %d have no result, although "+
 					"the agent completed",
-				s.body.Used.Calls, s.entry, v.super().at, strings.Join(reads, ", "), must)
+				s.body.Used.Calls, s.entry, l.run.super().at, strings.Join(reads, ", "), must)
 		}
 	}
 }
@@ -191,7 +210,7 @@ var withoutResult = []string{"ask_human", "declare_failure", "delegate", "handof
 	"update_run_journal", "append_run_journal_entry", "backlog_list", "backlog_post", "backlog_claim", "backlog_done", "backlog_return"}
 
 // mayDenyReads reports whether the task has rules by which a reading call does not run, which no entry records.
-func (l *log) mayDenyReads() bool {
+func (l *agentLog) mayDenyReads() bool {
 	if len(l.narrowings) > 0 {
 		return true
 	}

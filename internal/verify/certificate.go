@@ -17,7 +17,7 @@ func (v *verifier) certify(super *log) {
 	}
 	c.addLimits()
 	c.addStops()
-	for _, m := range super.endsOf("root") {
+	for _, m := range super.inbox.endsOf("root") {
 		var b finishBody
 		if mailbox.Unmarshal(m.body, &b) == nil {
 			c.Reason = b.Outcome.Reason
@@ -26,12 +26,12 @@ func (v *verifier) certify(super *log) {
 				super.at, why(b.Outcome.Detail))
 		}
 	}
-	if c.Reason == "" && super.hasGivenUp("root") {
+	if c.Reason == "" && super.budget.hasGivenUp("root") {
 		c.Rule = "the supervisor gave root up"
 		c.add("no shell of root got through its log, and root was given up")
 	}
 	if c.Reason == "" {
-		for _, q := range super.openQuestions() {
+		for _, q := range super.inbox.openQuestions() {
 			c.Waits, c.Rule = q.body.Reason, "a person decides"
 			call := ""
 			if q.body.Call != "" {
@@ -268,7 +268,7 @@ func (v *verifier) checkClaim(super *log, claim Claim) {
 	case claim.Reason != "" && reason != "" && reason != claim.Reason: // "": the supervisor has ended the root itself
 		super.addFinding(Ended, super.n, "its node says that the run has stopped as %s, and the logs show %q", claim.Reason,
 			reason)
-	case claim.State == "parked" && len(super.openQuestions()) == 0:
+	case claim.State == "parked" && len(super.inbox.openQuestions()) == 0:
 		super.addFinding(Ended, super.n,
 			"its node says that the run waits for a person, and no question is open: the entries that asked it are missing, "+
 				"or others follow")
@@ -279,45 +279,9 @@ func (v *verifier) checkClaim(super *log, claim Claim) {
 // of them ended the run is over, also if a process ended before it wrote the entry that closes the log.
 func (v *verifier) workingAgent(super *log) string {
 	for _, l := range v.sortedLogs {
-		if !l.isSuper() && !l.deleted && !v.report.Damaged && len(super.endsOf(l.at.Agent())) == 0 && !super.hasGivenUp(l.at.Agent()) {
+		if !l.isSuper() && !l.deleted && !v.report.Damaged && len(super.inbox.endsOf(l.at.Agent())) == 0 && !super.budget.hasGivenUp(l.at.Agent()) {
 			return l.at.Agent()
 		}
 	}
 	return ""
-}
-
-// hasGivenUp reports whether the log of a run has given an agent up.
-func (l *log) hasGivenUp(agent string) bool {
-	return slices.ContainsFunc(l.budget, func(c budgetChange) bool { return c.gone == agent })
-}
-
-// endsOf returns the messages in the log of a run that say how an agent has ended.
-func (l *log) endsOf(agent string) (ends []message) {
-	for _, m := range l.inbox {
-		if m.from.Agent() == agent && m.kind == "finish" {
-			ends = append(ends, m)
-		}
-	}
-	return ends
-}
-
-// openQuestions returns the questions that no agent has withdrawn, in the order in which they were asked.
-func (l *log) openQuestions() (open []question) {
-	for _, m := range l.inbox {
-		switch m.kind {
-		case "park":
-			var b parkBody
-			if mailbox.Unmarshal(m.body, &b) == nil {
-				open = append(open, question{m.entry, m.n, m.from, b})
-			}
-		case "unpark":
-			var b parkBody
-			if mailbox.Unmarshal(m.body, &b) == nil {
-				open = slices.DeleteFunc(open, func(q question) bool { return q.from == m.from && q.body.Query == b.Query })
-			}
-		case "finish":
-			open = slices.DeleteFunc(open, func(q question) bool { return q.from == m.from })
-		}
-	}
-	return open
 }

@@ -36,15 +36,16 @@ func (b *ledger) holdCharges(entry uint64) (changed bool) {
 // checkTaskCharge checks the charge in a task.
 func (b *ledger) checkTaskCharge(l *log, d definitionBody) {
 	told := l.task.Task.Charge
-	if told == d.Charge || told == 0 && (!d.Foreign || !l.isOffered(delegateTool)) {
+	if told == d.Charge || told == 0 && (!d.Foreign || !l.task.offers(delegateTool)) {
 		return
 	}
 	b.addFinding(Charged, l.taskCause, "%s begins with a charge of %s, and its definition %s has %s", l.at,
 		Amount{Nano: told}.all(), d.Name, Amount{Nano: d.Charge}.all())
 }
 
-func (l *log) isOffered(tool string) bool {
-	for _, t := range l.task.Task.Tools {
+// offers reports whether the agent of the task is offered a tool.
+func (b *submittedBody) offers(tool string) bool {
+	for _, t := range b.Task.Tools {
 		if t.Name == tool {
 			return true
 		}
@@ -74,8 +75,8 @@ func (b *ledger) checkForeignCalls(m message, reported int) {
 		return
 	}
 	calls := 0
-	for _, a := range l.attemptList {
-		tool, _ := b.v.toolOf(l, a.call)
+	for _, a := range l.attempts.list {
+		tool, _ := b.v.agentLog(l).toolOf(a.call)
 		if tool == delegateTool && a.started > 0 && a.returned > 0 && !a.killed && a.returned < m.n {
 			calls++
 		}

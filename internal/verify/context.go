@@ -32,19 +32,19 @@ func (l *log) readContext(item mailbox.Item, cause uint64) {
 }
 
 // checkContexts checks the changes of an agent's context against those that clients asked for in the log of the run.
-func (v *verifier) checkContexts(l *log) {
-	super := v.super()
+func (l *agentLog) checkContexts() {
+	super := l.run.super()
 	for _, c := range l.contexts {
 		switch {
 		case c.cause == 0 && c.body.changesTools():
 			l.addFinding(Rights, c.entry, "a client changes the tools of the agent in its own log, and only its supervisor may")
 		case c.cause == 0 || c.cause > super.n: // layers of the agent alone, or the log of the run was read before
 		default:
-			v.checkContextCause(l, c)
+			l.checkContextCause(c)
 			for _, t := range c.body.Tools {
-				checkAddedTool(v, l, c, t)
+				l.checkAddedTool(c, t)
 			}
-			checkProviders(v, l, c)
+			l.checkProviders(c)
 		}
 	}
 }
@@ -55,13 +55,13 @@ func (b contextBody) changesTools() bool {
 }
 
 // checkContextCause checks a message of the supervisor against the client's change that it names as its cause.
-func (v *verifier) checkContextCause(l *log, c contextChange) {
-	super, rule, why := v.super(), Cause, "changes no context"
+func (l *agentLog) checkContextCause(c contextChange) {
+	super, rule, why := l.run.super(), Cause, "changes no context"
 	for _, asked := range super.contexts {
 		if asked.entry != c.cause {
 			continue
 		}
-		if rule, why = compareContexts(v, l.at.Agent(), asked.body, c.body); why == "" {
+		if rule, why = compareContexts(l.run, l.at.Agent(), asked.body, c.body); why == "" {
 			return
 		}
 	}
@@ -105,8 +105,8 @@ func (a layerBody) sets(got layerBody, isNamed bool) bool {
 
 // checkAddedTool checks that a tool may be added to an agent: if the run has it, it has it by that class, no rule
 // denies it to the agent, and the agent's parent has the right to it.
-func checkAddedTool(v *verifier, l *log, c contextChange, t toolBody) {
-	super := v.super()
+func (l *agentLog) checkAddedTool(c contextChange, t toolBody) {
+	super := l.run.super()
 	if l.task == nil || len(super.opened) == 0 {
 		return
 	}
@@ -115,25 +115,25 @@ func checkAddedTool(v *verifier, l *log, c contextChange, t toolBody) {
 		l.addFinding(Rights, c.entry, "%s is added as %s, and the run has it as %s", t.Name, t.Class,
 			super.opened[0].Tools[i].Class)
 	}
-	if denies := denierOf(v, l, t.Name); denies != "" {
+	if denies := l.denierOf(t.Name); denies != "" {
 		l.addFinding(Rights, c.entry, "%s is added to the agent, and the definition of %s denies it", t.Name, denies)
 	}
-	parent := v.parentOf(l)
+	parent := l.run.parentOf(l.log)
 	switch {
 	case parent == nil:
 	case i < 0:
 		l.addFinding(Rights, c.entry,
 			"%s is added to the agent, and its parent %s has no right to it: it is not a tool of the run", t.Name,
 			parent.at.Agent())
-	case slices.Contains(parent.task.Task.Forbidden, t.Name) || v.removedBefore(parent, t.Name, c.cause) > 0:
+	case slices.Contains(parent.task.Task.Forbidden, t.Name) || l.run.removedBefore(parent, t.Name, c.cause) > 0:
 		l.addFinding(Rights, c.entry, "%s is added to the agent, and its parent %s has no right to it", t.Name,
 			parent.at.Agent())
 	}
 }
 
 // checkProviders checks that a change brings no commands and servers but those of the run.
-func checkProviders(v *verifier, l *log, c contextChange) {
-	super := v.super()
+func (l *agentLog) checkProviders(c contextChange) {
+	super := l.run.super()
 	if len(super.opened) == 0 {
 		return
 	}
@@ -172,9 +172,9 @@ func (v *verifier) lineOf(l *log) (line []*log) {
 
 // denierOf returns the agent whose definition denies a tool to an agent by name: itself, or one above it; "": none
 // does.
-func denierOf(v *verifier, l *log, tool string) string {
-	for _, above := range v.lineOf(l) {
-		for _, d := range v.super().opened[0].Definitions {
+func (l *agentLog) denierOf(tool string) string {
+	for _, above := range l.run.lineOf(l.log) {
+		for _, d := range l.run.super().opened[0].Definitions {
 			if above.task != nil && d.Name == above.task.Task.Name && slices.Contains(d.Deny, tool) {
 				return above.at.Agent()
 			}

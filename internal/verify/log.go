@@ -11,16 +11,6 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// message is an item of another actor.
-type message struct {
-	entry uint64
-	from  mailbox.Address
-	n     uint64
-	i     int
-	kind  string
-	body  []byte
-}
-
 // log is one log that is verified.
 type log struct {
 	at       mailbox.Address
@@ -39,20 +29,19 @@ type log struct {
 	damaged     bool
 	deleted     bool
 
-	now         int64           // the stamp, never decreasing
-	own         map[string]bool // items of activations that were read, by id and content
-	answers     []answer        // of models
-	turns       map[int]*answer // see repliesOf
-	attempts    map[string]*attempt
-	attemptList []*attempt        // as they were first named
-	gated       map[string]bool   // calls about which hooks were asked
-	hooked      []verdict         // what hooks decided, but passing
-	woke        map[string]uint64 // timers
-	requests    map[string]bool   // commands, by id
-	decided     []decision        // of people about questions
-	inbox       []message
-	seen        map[string][]byte // messages by sender and identity
-	last        map[mailbox.Address]message
+	now      int64           // the stamp, never decreasing
+	own      map[string]bool // items of activations that were read, by id and content
+	answers  []answer        // of models
+	turns    map[int]*answer // see replies
+	attempts attempts
+	gated    map[string]bool   // calls about which hooks were asked
+	hooked   []verdict         // what hooks decided, but passing
+	woke     map[string]uint64 // timers
+	requests map[string]bool   // commands, by id
+	decided  []decision        // of people about questions
+	inbox    inbox
+	seen     map[string][]byte // messages by sender and identity
+	last     map[mailbox.Address]message
 
 	task      *submittedBody
 	taskAt    uint64 // its entry
@@ -65,7 +54,7 @@ type log struct {
 	finish    *finishBody // that Closed names
 
 	opened   []openedBody
-	budget   []budgetChange
+	budget   budgetChanges
 	models   []modelSetBody // that take the place of the model of the task
 	contexts []contextChange
 
@@ -82,13 +71,21 @@ type budgetChange struct {
 	gone   string // an agent that is given up
 }
 
+// budgetChanges are the commands about the budget of a run, in the order of its log.
+type budgetChanges []budgetChange
+
+// hasGivenUp reports whether the run has given an agent up.
+func (c budgetChanges) hasGivenUp(agent string) bool {
+	return slices.ContainsFunc(c, func(change budgetChange) bool { return change.gone == agent })
+}
+
 // setsLimit reports whether the command sets a limit of tokens, money or tool calls.
 func (c budgetChange) setsLimit() bool {
 	return c.set != nil && !c.set.Freeze && !c.set.namesOnlyTime()
 }
 
 func newLog(at mailbox.Address) *log {
-	return &log{at: at, activations: map[string]bool{}, own: map[string]bool{}, attempts: map[string]*attempt{},
+	return &log{at: at, activations: map[string]bool{}, own: map[string]bool{}, attempts: attempts{byKey: map[string]*attempt{}},
 		gated: map[string]bool{}, woke: map[string]uint64{}, requests: map[string]bool{}, seen: map[string][]byte{},
 		last:    map[mailbox.Address]message{},
 		classes: map[string]string{}, granted: map[int]grant{}}
@@ -263,11 +260,7 @@ func (l *log) readFact(e mailbox.Entry, item mailbox.Item) {
 			l.woke[b.Timer] = l.n
 		}
 	case "released": // everything that the activation began has a result: the other calls never began
-		for _, a := range l.attempts {
-			if a.returned == 0 && a.activation == e.Start {
-				a.unbegun = true
-			}
-		}
+		l.attempts.release(e.Start)
 	case "closed":
 		var b closedBody
 		if l.decode(item, &b) {

@@ -107,7 +107,7 @@ func (v *verifier) checkMessages(l *log) {
 	if super == nil {
 		return
 	}
-	if ends := len(super.endsOf(l.at.Agent())); ends > 1 || ends == 0 && super.closed > 0 {
+	if ends := len(super.inbox.endsOf(l.at.Agent())); ends > 1 || ends == 0 && super.closed > 0 {
 		l.addFinding(Delivered, l.closed, "the log is closed, and %d ends of the agent are in the log of the run", ends)
 	}
 }

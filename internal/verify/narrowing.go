@@ -42,8 +42,8 @@ func (n narrowing) isFor(agent string) bool {
 
 // checkNarrowings checks what was taken from an agent: by which client's command, and that nothing begins later that one of
 // its rules denies as a whole.
-func (v *verifier) checkNarrowings(l *log) {
-	super := v.super()
+func (l *agentLog) checkNarrowings() {
+	super := l.run.super()
 	for _, n := range l.narrowings {
 		if n.cause <= super.n && !slices.ContainsFunc(super.narrowings, func(o narrowing) bool {
 			return o.entry == n.cause && o.isFor(l.at.Agent()) && o.text() == n.text()
@@ -51,7 +51,7 @@ func (v *verifier) checkNarrowings(l *log) {
 			l.addFinding(Cause, n.entry, "rights of the agent are narrowed by entry %d of %s, which does not say so", n.cause, super.at)
 		}
 	}
-	v.checkDenied(l)
+	l.checkDenied()
 }
 
 // denial are rules that deny calls from an entry on: those with which an agent begins, or of a narrowing.
@@ -69,7 +69,7 @@ func (d denial) denies(tool string) bool {
 }
 
 // denials are all that deny calls of an agent.
-func (l *log) denials() (list []denial) {
+func (l *agentLog) denials() (list []denial) {
 	if l.task == nil {
 		return nil
 	}
@@ -83,12 +83,12 @@ func (l *log) denials() (list []denial) {
 }
 
 // checkDenied checks that no call of an agent begins that a rule denies as a whole.
-func (v *verifier) checkDenied(l *log) {
-	super := v.super()
+func (l *agentLog) checkDenied() {
+	super := l.run.super()
 	for _, d := range l.denials() {
-		for _, a := range l.attemptList {
-			tool, reply := v.toolOf(l, a.call)
-			if at := v.deniedBeginning(l, a, reply, d); at > 0 && d.denies(tool) {
+		for _, a := range l.attempts.list {
+			tool, reply := l.toolOf(a.call)
+			if at := l.deniedBeginning(a, reply, d); at > 0 && d.denies(tool) {
 				l.addFinding(Rights, at, "attempt %d of call %s of %s begins, and entry %d denies the tool", a.no, a.call,
 					tool, d.entry)
 			}
@@ -114,11 +114,11 @@ func (v *verifier) checkDenied(l *log) {
 // not. The entry that says that it begins may follow the denial: the activation may have appended it before it read the
 // denial, and then nothing comes of it. It has begun if it has a result, if a person was asked about its outcome, if it
 // was repeated, or if the reply that asks for it follows the denial.
-func (v *verifier) deniedBeginning(l *log, a *attempt, reply *answer, d denial) uint64 {
+func (l *agentLog) deniedBeginning(a *attempt, reply *answer, d denial) uint64 {
 	late := reply != nil && reply.entry > d.entry
 	switch {
 	case a.started > d.entry &&
-		(a.returned > 0 || late || v.account(l.at).isOutcomeAsked(a) || l.attempts[attemptKey(a.call, a.no+1)] != nil):
+		(a.returned > 0 || late || l.account.isOutcomeAsked(a) || l.attempts.find(a.call, a.no+1) != nil):
 		return a.started
 	case a.started == 0 && a.returned > 0 && !a.killed && late: // a reading call has no entry that says that it begins
 		return a.returned

@@ -31,7 +31,7 @@ func (p priceBody) cost(u usageBody) int64 {
 }
 
 // costs are what a call costs at each model that the agent may have called.
-func (l *log) costs(u usageBody) (costs []int64) {
+func (l *agentLog) costs(u usageBody) (costs []int64) {
 	models := append([]modelBody{l.task.Task.Model}, l.task.Task.LoopOptions.Fallbacks...)
 	if m := l.task.Task.LoopOptions.Context.Model; m != nil {
 		models = append(models, *m)

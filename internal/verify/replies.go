@@ -55,26 +55,25 @@ func (l *log) answerTo(reservation int) *answer {
 	return nil
 }
 
-// repliesOf returns the reply of each turn whose calls were to run, else the newest. Its settlement, or the request
+// replies returns the reply of each turn whose calls were to run, else the newest. Its settlement, or the request
 // before it, says which turn it is: a turn may also have replies that were cut off, and summaries, whose calls never
 // run.
-func (v *verifier) repliesOf(l *log) map[int]*answer {
+func (l *agentLog) replies() map[int]*answer {
 	if l.turns != nil {
 		return l.turns
 	}
 	l.turns = map[int]*answer{}
 	runs := map[int]bool{}
-	account := v.account(l.at)
 	for i := range l.answers {
 		a := &l.answers[i]
 		if a.kind != "replied" || l.answerTo(a.reservation) != a {
 			continue
 		}
-		if s, ok := account.settled[a.reservation]; ok && s.cause == a.entry {
+		if s, ok := l.account.settled[a.reservation]; ok && s.cause == a.entry {
 			if s.body.Used.Calls > 0 || !runs[s.body.Turn] {
 				l.turns[s.body.Turn], runs[s.body.Turn] = a, s.body.Used.Calls > 0
 			}
-		} else if r, asked := account.asked[a.reservation]; !ok && asked {
+		} else if r, asked := l.account.asked[a.reservation]; !ok && asked {
 			l.turns[r.body.Turn] = a
 		}
 	}
@@ -82,15 +81,14 @@ func (v *verifier) repliesOf(l *log) map[int]*answer {
 }
 
 // checkAnswers checks what models answered against what was reserved and what was settled.
-func (v *verifier) checkAnswers(l *log) {
-	account := v.account(l.at)
+func (l *agentLog) checkAnswers() {
 	for i := range l.answers {
 		a := &l.answers[i]
 		if first := l.answerTo(a.reservation); first != a {
 			l.addFinding(OneReply, a.entry, "reservation %d was answered in entry %d already", a.reservation, first.entry)
 			continue
 		}
-		s, settled := account.settled[a.reservation]
+		s, settled := l.account.settled[a.reservation]
 		g, granted := l.granted[a.reservation]
 		switch {
 		case granted && g.entry > a.entry:
@@ -98,21 +96,21 @@ func (v *verifier) checkAnswers(l *log) {
 				g.entry)
 		case !granted && !l.hadAllowance(a):
 			l.addFinding(Reserved, a.entry, "a model answered under reservation %d, which was not granted", a.reservation)
-		case !granted && settled && s.body.Under == 0 && !account.returned[a.reservation]:
+		case !granted && settled && s.body.Under == 0 && !l.account.returned[a.reservation]:
 			l.addFinding(Reserved, a.entry,
 				"a model answered under reservation %d, which was neither granted nor taken out of an allowance", a.reservation)
 		}
-		switch super := v.super(); {
-		case !settled && super.closed > 0 && len(super.endsOf(l.at.Agent())) > 0: // an agent that was given up settles nothing
+		switch super := l.run.super(); {
+		case !settled && super.closed > 0 && len(super.inbox.endsOf(l.at.Agent())) > 0: // an agent that was given up settles nothing
 			l.addFinding(Settled, a.entry, "reservation %d was answered and never settled", a.reservation)
 		case settled:
-			v.checkAmount(l, a, s)
+			l.checkAmount(a, s)
 		}
 	}
 }
 
 // hadAllowance reports whether an allowance had been granted when an answer came.
-func (l *log) hadAllowance(a *answer) bool {
+func (l *agentLog) hadAllowance(a *answer) bool {
 	for n, g := range l.granted {
 		if n < a.reservation && g.Allowance != nil && g.entry < a.entry {
 			return true
@@ -122,26 +120,26 @@ func (l *log) hadAllowance(a *answer) bool {
 }
 
 // checkAmount checks that a settlement is of the amount that the answer reports.
-func (v *verifier) checkAmount(l *log, a *answer, s settlement) {
+func (l *agentLog) checkAmount(a *answer, s settlement) {
 	used := s.body.Used.Tokens
 	switch {
 	case s.cause < a.entry && used != 0: // it was settled before the answer came: all that is known is its bound
-		v.super().addFinding(SettledAmount, s.entry,
+		l.run.super().addFinding(SettledAmount, s.entry,
 			"reservation %d of %s is settled with %d tokens before its answer in entry %d", a.reservation, l.at, used, a.entry)
 	case s.cause > a.entry:
-		v.super().addFinding(SettledAmount, s.entry,
+		l.run.super().addFinding(SettledAmount, s.entry,
 			"reservation %d of %s is settled by entry %d and was answered in entry %d", a.reservation, l.at, s.cause, a.entry)
 	case s.cause < a.entry:
 	case a.known && s.body.Lost:
-		v.super().addFinding(SettledAmount, s.entry,
+		l.run.super().addFinding(SettledAmount, s.entry,
 			"reservation %d of %s is settled as lost, and its answer in entry %d reports %d tokens", a.reservation, l.at,
 			a.entry, a.usage.total())
 	case a.known && used != a.usage.total(), !a.known && used != 0:
-		v.super().addFinding(SettledAmount, s.entry,
+		l.run.super().addFinding(SettledAmount, s.entry,
 			"reservation %d of %s is settled with %d tokens, and its answer in entry %d reports %d", a.reservation, l.at, used,
 			a.entry, a.usage.total())
 	case a.known && l.task != nil && !slices.Contains(l.costs(a.usage), s.body.Used.Nano):
-		v.super().addFinding(SettledAmount, s.entry,
+		l.run.super().addFinding(SettledAmount, s.entry,
 			"reservation %d of %s is settled with $%.9f, which the %d tokens of its answer in entry %d cost at no model of "+
 				"the agent", a.reservation, l.at,
 			float64(s.body.Used.Nano)/1e9, used, a.entry)
@@ -162,8 +160,8 @@ func (v *verifier) checkUnanswered(super *log) {
 }
 
 // checkStop checks that an agent begins nothing after its cancel. What had begun may end.
-func (v *verifier) checkStop(l *log) {
-	super := v.super()
+func (l *agentLog) checkStop() {
+	super := l.run.super()
 	if l.isSuper() || l.canceled == 0 || super == nil {
 		return
 	}
@@ -185,8 +183,8 @@ func (v *verifier) checkStop(l *log) {
 				l.canceled)
 		}
 	}
-	for _, a := range l.attemptList {
-		if began := v.earliest(l, a); a.returned > 0 && !a.killed && began > l.canceled {
+	for _, a := range l.attempts.list {
+		if began := l.earliest(a); a.returned > 0 && !a.killed && began > l.canceled {
 			l.addFinding(Canceled, a.returned,
 				"attempt %d of call %s has a result, and entry %d, by which it began, follows the cancel in entry %d", a.no, a.call,
 				began, l.canceled)
@@ -195,15 +193,14 @@ func (v *verifier) checkStop(l *log) {
 }
 
 // earliest returns the first entry by which an attempt can have begun.
-func (v *verifier) earliest(l *log, a *attempt) uint64 {
+func (l *agentLog) earliest(a *attempt) uint64 {
 	if a.started > 0 {
 		return a.started
 	}
-	if before := l.attempts[attemptKey(a.call,
-		a.no-1)]; before != nil && before.returned > 0 && before.returned < a.returned {
+	if before := l.attempts.find(a.call, a.no-1); before != nil && before.returned > 0 && before.returned < a.returned {
 		return before.returned
 	}
-	if _, r := v.toolOf(l, a.call); r != nil {
+	if _, r := l.toolOf(a.call); r != nil {
 		return r.entry
 	}
 	return 0

@@ -14,7 +14,7 @@ var bindingPoints = []string{"input", "output", "post_sampling", "pre_tool", "to
 const ruleSeparator = "\x00"
 
 // checkRights checks the rights of an agent against those of the run and of its parent.
-func (v *verifier) checkRights(l *log) {
+func (l *agentLog) checkRights() {
 	if l.task == nil {
 		return
 	}
@@ -25,13 +25,13 @@ func (v *verifier) checkRights(l *log) {
 			addFinding("the agent is offered %s, which is forbidden to it", tool.Name)
 		}
 	}
-	if super := v.super(); len(super.opened) > 0 {
+	if super := l.run.super(); len(super.opened) > 0 {
 		checkRunRights(l.task, super.opened[0], addFinding)
 	}
-	if parent := v.parentOf(l); parent != nil {
-		v.checkChildRights(l.task, parent.task, addFinding)
-		checkChildContext(v, l, parent)
-		checkNarrowedChild(l, parent)
+	if parent := l.run.parentOf(l.log); parent != nil {
+		l.run.checkChildRights(l.task, parent.task, addFinding)
+		checkChildContext(l.run, l.log, parent)
+		checkNarrowedChild(l.log, parent)
 	}
 }
 

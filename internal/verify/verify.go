@@ -149,7 +149,7 @@ func (v *verifier) collect(claim Claim) {
 	for _, l := range v.sortedLogs {
 		r.Damaged = r.Damaged || l.damaged
 		r.Chained += l.chained
-		r.Calls += len(l.attempts)
+		r.Calls += len(l.attempts.list)
 		r.Messages += len(l.inbox)
 	}
 	if super := v.super(); super != nil {
@@ -178,12 +178,7 @@ func (v *verifier) checkAgents(super *log) {
 		if l.isSuper() || l.deleted {
 			continue
 		}
-		v.checkAnswers(l)
-		v.checkCalls(l)
-		v.checkStop(l)
-		v.checkRights(l)
-		v.checkContexts(l)
-		v.checkNarrowings(l)
+		v.agentLog(l).check()
 	}
 }
 
