@@ -42,7 +42,7 @@ func (p *Post) Addresses(ctx context.Context, run string) ([]mailbox.Address, er
 			return nil, fmt.Errorf("jetstream: addresses: %w", err)
 		}
 	}
-	pools, err := p.allPools(ctx)
+	pools, err := p.pools.all(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (p *Post) Addresses(ctx context.Context, run string) ([]mailbox.Address, er
 
 // AddressesIn lists the addresses of some shards of a pool, sorted.
 func (p *Post) AddressesIn(ctx context.Context, name string, shards ...int) ([]mailbox.Address, error) {
-	pl, err := p.openPool(ctx, p.addressPool(name))
+	pl, err := p.pools.open(ctx, p.pools.addressName(name))
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (p *Post) Entries(ctx context.Context, run string) (map[mailbox.Address]uin
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: entries: %w", err)
 	}
-	pools, err := p.allPools(ctx)
+	pools, err := p.pools.all(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ const (
 //
 // deliver runs under mu, from the one goroutine of the subscription.
 type follower struct {
-	post    *Post
+	readers *readers
 	stream  *poolStream
 	filter  []string
 	newest  bool // only the newest entry of each log
@@ -54,9 +54,40 @@ type follower struct {
 	at     uint64
 }
 
-func (p *Post) newFollower(stream *poolStream, filter []string, next uint64, deliver func(mailbox.Message) bool) *follower {
+// readers are the followers that are attached now.
+type readers struct {
+	cfg     *Config
+	closing context.Context // done when Close begins
+
+	mu       sync.Mutex
+	attached map[*follower]struct{}
+}
+
+func (r *readers) add(f *follower) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.attached[f] = struct{}{}
+}
+
+func (r *readers) remove(f *follower) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.attached, f)
+}
+
+// reattach makes every follower attach again.
+func (r *readers) reattach(why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for f := range r.attached {
+		f.breakOff(why)
+	}
+}
+
+// follow returns a follower of the stream, which reads nothing yet.
+func (s *poolStream) follow(filter []string, next uint64, deliver func(mailbox.Message) bool) *follower {
 	return &follower{
-		post: p, stream: stream, filter: filter, next: next, deliver: deliver,
+		readers: s.pool.pools.readers, stream: s, filter: filter, next: next, deliver: deliver,
 		broken: make(chan string, 1), done: make(chan struct{}),
 	}
 }
@@ -78,7 +109,7 @@ func (f *follower) attachConsumer(ctx context.Context) error {
 		return nil
 	}
 	f.dropConsumer()
-	nc := f.post.cfg.Reader
+	nc := f.readers.cfg.Reader
 	inbox, name := nc.NewInbox()+"."+rand.Text(), nuid.Next()
 	sub, err := nc.Subscribe(inbox, func(m *nats.Msg) { f.handleMessage(name, m) })
 	if err != nil {
@@ -96,7 +127,7 @@ func (f *follower) attachConsumer(ctx context.Context) error {
 		OptStartSeq:       f.next,
 		AckPolicy:         jetstream.AckNonePolicy,
 		FlowControl:       true,
-		IdleHeartbeat:     f.post.cfg.Heartbeat,
+		IdleHeartbeat:     f.readers.cfg.Heartbeat,
 		InactiveThreshold: consumerIdle,
 		MemoryStorage:     true,
 		Replicas:          1,
@@ -121,7 +152,7 @@ func (f *follower) attachConsumer(ctx context.Context) error {
 // name the same consumer, so it does not matter if several arrive.
 func (f *follower) createConsumer(ctx context.Context, cfg jetstream.ConsumerConfig) error {
 	for {
-		within, cancel := context.WithTimeout(ctx, f.post.cfg.Heartbeat)
+		within, cancel := context.WithTimeout(ctx, f.readers.cfg.Heartbeat)
 		_, err := f.stream.CreatePushConsumer(within, cfg)
 		lost := within.Err() != nil && ctx.Err() == nil
 		cancel()
@@ -138,7 +169,7 @@ func (f *follower) dropConsumer() {
 	}
 	_ = f.sub.Unsubscribe() // an error means that there is no connection, and so no subscription
 	// The server deletes a consumer without a subscription by itself, so an error loses nothing.
-	_ = f.post.cfg.Reader.Publish(f.post.cfg.APIPrefix+"CONSUMER.DELETE."+f.stream.CachedInfo().Config.Name+"."+f.name, nil)
+	_ = f.readers.cfg.Reader.Publish(f.readers.cfg.APIPrefix+"CONSUMER.DELETE."+f.stream.CachedInfo().Config.Name+"."+f.name, nil)
 	f.sub, f.name = nil, ""
 }
 
@@ -162,9 +193,9 @@ func (f *follower) runUntil(ctx context.Context, idle func(context.Context) bool
 }
 
 func (f *follower) stayAttached(ctx context.Context, idle func(context.Context) bool) error {
-	f.post.addFollower(f)
-	defer f.post.removeFollower(f)
-	beat := time.NewTicker(f.post.cfg.Heartbeat)
+	f.readers.add(f)
+	defer f.readers.remove(f)
+	beat := time.NewTicker(f.readers.cfg.Heartbeat)
 	defer beat.Stop()
 	again := time.NewTimer(0)
 	again.Stop()
@@ -175,7 +206,7 @@ func (f *follower) stayAttached(ctx context.Context, idle func(context.Context) 
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-f.post.closing.Done():
+		case <-f.readers.closing.Done():
 			return mailbox.ErrClosed
 		case <-f.done:
 			return nil
@@ -196,9 +227,9 @@ func (f *follower) stayAttached(ctx context.Context, idle func(context.Context) 
 			continue
 		}
 		missed = 0
-		f.post.cfg.Logger.Warn("reader attaches anew", "stream", f.stream.CachedInfo().Config.Name, "why", why)
+		f.readers.cfg.Logger.Warn("reader attaches anew", "stream", f.stream.CachedInfo().Config.Name, "why", why)
 		if err := f.attachConsumer(ctx); err != nil {
-			f.post.cfg.Logger.Warn("reader cannot attach", "error", err)
+			f.readers.cfg.Logger.Warn("reader cannot attach", "error", err)
 			again.Reset(attachPause)
 		}
 	}
@@ -225,18 +256,6 @@ func (f *follower) checkDrained(ctx context.Context) bool {
 	}
 	c, err := f.stream.PushConsumer(ctx, name)
 	return err == nil && c.CachedInfo().Delivered.Consumer <= seen // otherwise the follower attaches again
-}
-
-func (p *Post) addFollower(f *follower) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.readers[f] = struct{}{}
-}
-
-func (p *Post) removeFollower(f *follower) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.readers, f)
 }
 
 // handleMessage handles a message that the consumer called name sends.
@@ -268,7 +287,7 @@ func (f *follower) handleMessage(name string, m *nats.Msg) {
 	if !ok {
 		// The subject is not that of a log: the entry would break the order of the address it
 		// names.
-		f.post.cfg.Logger.Warn("entry on a subject that is no log", "subject", m.Subject)
+		f.readers.cfg.Logger.Warn("entry on a subject that is no log", "subject", m.Subject)
 		return
 	}
 	if !f.deliver(storedMessage(at, stamp.stream, stamp.at, m.Header, m.Data)) {
@@ -291,7 +310,7 @@ func (f *follower) handleControl(m *nats.Msg) {
 	}
 	if answer != "" {
 		// A failure causes a missing heartbeat, which is handled.
-		_ = f.post.cfg.Reader.Publish(answer, nil)
+		_ = f.readers.cfg.Reader.Publish(answer, nil)
 	}
 }
 

@@ -46,8 +46,8 @@ func TestReaderDeliversInOrderAndStopsAtAGap(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := []uint64{}
-			p := &Post{cfg: Config{Logger: slog.New(slog.DiscardHandler), Names: names.Names{}}}
-			f := &follower{post: p, stream: &poolStream{pool: &streamPool{post: p, name: "default", shards: 4}}, next: 5, name: "c", broken: make(chan string, 1), done: make(chan struct{})}
+			cfg := &Config{Logger: slog.New(slog.DiscardHandler), Names: names.Names{}}
+			f := &follower{readers: &readers{cfg: cfg}, stream: &poolStream{pool: &streamPool{pools: &streamPools{cfg: cfg}, name: "default", shards: 4}}, next: 5, name: "c", broken: make(chan string, 1), done: make(chan struct{})}
 			f.deliver = func(m mailbox.Message) bool {
 				if m.At != 1700000000123 || m.To != "run.a" || string(m.Data) != fmt.Sprint(m.Place) {
 					t.Errorf("%+v", m)

@@ -12,7 +12,7 @@ import (
 // Heads implements mailbox.Store: one consumer per stream that delivers the
 // newest entry of each subject, and the leader's count of subjects after it.
 func (p *Post) Heads(ctx context.Context, each func(mailbox.Head) error) error {
-	pools, err := p.allPools(ctx)
+	pools, err := p.pools.all(ctx)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (p *Post) Heads(ctx context.Context, each func(mailbox.Head) error) error {
 
 // HeadsOf is Heads for the logs of some shards of a pool.
 func (p *Post) HeadsOf(ctx context.Context, name string, shards []int, each func(mailbox.Head) error) error {
-	pl, err := p.openPool(ctx, p.addressPool(name))
+	pl, err := p.pools.open(ctx, p.pools.addressName(name))
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (s *poolStream) eachHead(ctx context.Context, filter string, each func(mail
 		return err
 	}
 	newest := map[mailbox.Address]mailbox.Message{}
-	f := s.pool.post.newFollower(s, []string{filter}, 1, func(m mailbox.Message) bool {
+	f := s.follow([]string{filter}, 1, func(m mailbox.Message) bool {
 		newest[m.To] = m
 		return m.Place < end
 	})

@@ -47,7 +47,7 @@ func (p *Post) Import(ctx context.Context, newest map[mailbox.Address]uint64, en
 
 // importLog appends entries to one log, whose newest entry has the given place.
 func (p *Post) importLog(ctx context.Context, at mailbox.Address, newest uint64, entries []mailbox.Message) error {
-	subject, stream, err := p.homeOf(ctx, at)
+	subject, stream, err := p.pools.findHome(ctx, at)
 	if err != nil {
 		return err
 	}

@@ -30,10 +30,10 @@ type StreamStatus struct {
 // has an error, and the others are described. If the pools cannot be listed, it returns the known ones and the error.
 func Inspect(ctx context.Context, p *Post) ([]PoolStatus, error) {
 	listing, cancel := context.WithTimeout(ctx, inspectTimeout)
-	pools, err := p.allPools(listing)
+	pools, err := p.pools.all(listing)
 	cancel()
 	if err != nil {
-		pools, err = p.openedPools(), fmt.Errorf("jetstream: inspect: %w", err)
+		pools, err = p.pools.opened(), fmt.Errorf("jetstream: inspect: %w", err)
 	}
 	list := make([]PoolStatus, len(pools))
 	var asked sync.WaitGroup

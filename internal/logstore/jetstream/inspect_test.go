@@ -27,14 +27,14 @@ func (s describedStream) Info(ctx context.Context, _ ...jetstream.StreamInfoOpt)
 // Streams without a leader have an error after one bound for all of them, and the others are described, as are the pools.
 func TestInspectDescribesTheStreamsThatAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		post := &Post{pools: map[string]*streamPool{}}
+		post := &Post{pools: &streamPools{cfg: &Config{}, byName: map[string]*streamPool{}}}
 		led := &jetstream.StreamInfo{State: jetstream.StreamState{Msgs: 7}}
 		for _, name := range []string{"a", "b"} {
-			pl := &streamPool{post: post, name: name, within: name, shards: 4}
+			pl := &streamPool{pools: post.pools, name: name, within: name, shards: 4}
 			for _, info := range []*jetstream.StreamInfo{nil, led, nil} {
 				pl.streams = append(pl.streams, &poolStream{Stream: describedStream{info: info}, pool: pl})
 			}
-			post.pools[name] = pl
+			post.pools.byName[name] = pl
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()

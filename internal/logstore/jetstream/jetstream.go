@@ -120,21 +120,17 @@ func (c *Config) fillDefaults(nc *nats.Conn) error {
 
 // Post implements mailbox.Store.
 type Post struct {
-	cfg  Config
-	js   jetstream.JetStream
-	base *streamPool
-	out  *appender
-	// domain is the domain of the server's JetStream, which each acknowledgement names.
-	domain string
+	cfg     Config
+	pools   *streamPools
+	base    *streamPool
+	out     *appender
+	readers *readers
 
 	// closing is done when Close begins: it ends what Close must wait for.
 	closing context.Context
 	close   context.CancelFunc
 	running sync.WaitGroup
-
-	mu      sync.Mutex
-	readers map[*follower]struct{}
-	pools   map[string]*streamPool // by the name that addresses have; "" is base
+	mu      sync.Mutex // nothing begins to run after Close has begun
 }
 
 var _ mailbox.Store = (*Post)(nil)
@@ -151,20 +147,23 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Post, error) {
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: open: %w", err)
 	}
-	p := &Post{cfg: cfg, js: js, readers: map[*follower]struct{}{}, pools: map[string]*streamPool{}}
 	account, err := js.AccountInfo(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: open: domain of the server: %w", err)
 	}
-	p.domain = account.Domain
-	if p.base, err = p.makePool(ctx, cfg.Pool, cfg.Shards, cfg.Streams); err != nil {
+	p := &Post{cfg: cfg}
+	p.closing, p.close = context.WithCancel(context.Background())
+	p.readers = &readers{cfg: &p.cfg, closing: p.closing, attached: map[*follower]struct{}{}}
+	p.pools = &streamPools{cfg: &p.cfg, js: js, domain: account.Domain, readers: p.readers, byName: map[string]*streamPool{}}
+	if p.base, err = p.pools.create(ctx, cfg.Pool, cfg.Shards, cfg.Streams); err != nil {
+		p.close()
 		return nil, err
 	}
 	p.out, err = newAppender(nc, &p.cfg)
 	if err != nil {
+		p.close()
 		return nil, fmt.Errorf("jetstream: open: %w", err)
 	}
-	p.closing, p.close = context.WithCancel(context.Background())
 	p.watchConnection(nc)
 	return p, nil
 }
@@ -197,11 +196,7 @@ func (p *Post) watchConnection(nc *nats.Conn) {
 				if !open {
 					return
 				}
-				p.mu.Lock()
-				for f := range p.readers {
-					f.breakOff("reconnected")
-				}
-				p.mu.Unlock()
+				p.readers.reattach("reconnected")
 			case <-p.closing.Done():
 				return
 			}
@@ -267,7 +262,7 @@ func (p *Post) Streams() int { return len(p.base.streams) }
 // guaranteed only after the earlier one's done. An append to a pool that does not exist waits
 // for it, as for a stream without a leader.
 func (p *Post) Append(ctx context.Context, to mailbox.Address, data []byte, done func(place uint64, err error)) {
-	if pl := p.knownPool(to.Pool()); pl != nil {
+	if pl := p.pools.known(to.Pool()); pl != nil {
 		p.appendTo(ctx, pl, to, data, done)
 		return
 	}
@@ -282,7 +277,7 @@ func (p *Post) Append(ctx context.Context, to mailbox.Address, data []byte, done
 		return
 	}
 	p.running.Go(func() {
-		pl, err := p.awaitPool(ctx, to.Pool())
+		pl, err := p.pools.await(ctx, to.Pool())
 		if err != nil {
 			done(0, fmt.Errorf("jetstream: append to %s: %w", to, err))
 			return
@@ -303,7 +298,7 @@ func (p *Post) appendTo(ctx context.Context, pl *streamPool, to mailbox.Address,
 // Stored returns how many bytes the streams of all pools hold together. inFullest reports whether a log is in the
 // fullest stream: only the removal of such a log changes what Room returns.
 func (p *Post) Stored(ctx context.Context) (sum uint64, inFullest func(mailbox.Address) bool, err error) {
-	pools, err := p.allPools(ctx)
+	pools, err := p.pools.all(ctx)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -322,7 +317,7 @@ func (p *Post) Stored(ctx context.Context) (sum uint64, inFullest func(mailbox.A
 		}
 	}
 	return sum, func(at mailbox.Address) bool {
-		pl := p.knownPool(at.Pool())
+		pl := p.pools.known(at.Pool())
 		if pl == nil || fullest == nil {
 			return false
 		}
@@ -333,7 +328,7 @@ func (p *Post) Stored(ctx context.Context) (sum uint64, inFullest func(mailbox.A
 
 // Room implements mailbox.Store: it returns the figures of the fullest stream.
 func (p *Post) Room(ctx context.Context) (used, most uint64, err error) {
-	for _, pl := range p.openedPools() {
+	for _, pl := range p.pools.opened() {
 		for _, s := range pl.streams {
 			info, err := s.Info(ctx)
 			if err != nil {

@@ -45,7 +45,7 @@ type shardReader struct {
 // Part makes a tail of a pool that was opened. It reads nothing yet; it calls deliver like
 // Tail. It ends with ctx, with the Post, or by Close.
 func (p *Post) Part(ctx context.Context, name string, deliver func(mailbox.Message)) (*Part, error) {
-	pl, err := p.openPool(ctx, p.addressPool(name))
+	pl, err := p.pools.open(ctx, p.pools.addressName(name))
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (t *Part) Readers() int {
 // arrangeReaders starts and stops the readers of a stream so that they match its shards. The lock of
 // the stream is held.
 func (t *Part) arrangeReaders(n int) {
-	s, names := &t.streams[n], t.pool.post.cfg.Names
+	s, names := &t.streams[n], t.pool.pools.cfg.Names
 	all := len(s.from) == t.pool.shardsOf(n)
 	for key, r := range s.readers {
 		_, still := s.from[key]
@@ -205,7 +205,7 @@ func (t *Part) startReader(n, key int, filter string, from map[int]uint64) {
 		}
 	}
 	shards := t.pool.shards
-	f := t.pool.post.newFollower(t.pool.streams[n], []string{filter}, next, func(m mailbox.Message) bool {
+	f := t.pool.streams[n].follow([]string{filter}, next, func(m mailbox.Message) bool {
 		if m.Place >= from[mailbox.Shard(m.To, shards)] {
 			t.deliver(m)
 		}
@@ -217,7 +217,7 @@ func (t *Part) startReader(n, key int, filter string, from map[int]uint64) {
 		defer f.endDelivery()
 		defer leave()
 		if err := f.attachConsumer(ctx); err != nil && ctx.Err() == nil {
-			t.pool.post.cfg.Logger.Warn("reader cannot attach", "error", err)
+			t.pool.pools.cfg.Logger.Warn("reader cannot attach", "error", err)
 			f.breakOff("not attached")
 		}
 		// The reader ends with ctx or with the Post, and the caller knows of both.

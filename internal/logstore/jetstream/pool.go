@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -18,9 +19,21 @@ import (
 // ErrNoPool says that a pool has no streams.
 var ErrNoPool = errors.New("jetstream: there is no such pool")
 
+// streamPools are the pools that this process has opened. Each is opened once, and stays open: its streams and the number
+// of its shards are fixed for its life.
+type streamPools struct {
+	cfg     *Config
+	js      jetstream.JetStream
+	domain  string // of the server's JetStream, which each acknowledgement names
+	readers *readers
+
+	mu     sync.Mutex
+	byName map[string]*streamPool // by the name that addresses have; "" is the base pool
+}
+
 // streamPool holds the streams of a pool that was opened.
 type streamPool struct {
-	post    *Post
+	pools   *streamPools
 	name    string // in subjects
 	within  string // in addresses: "" for the base pool
 	shards  int
@@ -37,9 +50,9 @@ type poolStream struct {
 // Make creates the streams of a pool, or opens existing ones, whose numbers of shards and
 // streams then apply. It returns the number of shards.
 func (p *Post) Make(ctx context.Context, name string, shards, streams int) (int, error) {
-	pl, err := p.openPool(ctx, p.addressPool(name))
+	pl, err := p.pools.open(ctx, p.pools.addressName(name))
 	if errors.Is(err, ErrNoPool) {
-		pl, err = p.makePool(ctx, name, shards, streams)
+		pl, err = p.pools.create(ctx, name, shards, streams)
 	}
 	if err != nil {
 		return 0, err
@@ -49,7 +62,7 @@ func (p *Post) Make(ctx context.Context, name string, shards, streams int) (int,
 
 // Pool opens an existing pool, and returns the number of its shards.
 func (p *Post) Pool(ctx context.Context, name string) (shards int, err error) {
-	pl, err := p.openPool(ctx, p.addressPool(name))
+	pl, err := p.pools.open(ctx, p.pools.addressName(name))
 	if err != nil {
 		return 0, err
 	}
@@ -58,7 +71,7 @@ func (p *Post) Pool(ctx context.Context, name string) (shards int, err error) {
 
 // Pools lists the pools on the server by their names.
 func (p *Post) Pools(ctx context.Context) ([]string, error) {
-	all, err := p.allPools(ctx)
+	all, err := p.pools.all(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -70,18 +83,18 @@ func (p *Post) Pools(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// addressPool is the name of a pool in addresses.
-func (p *Post) addressPool(name string) string {
+// addressName is the name of a pool in addresses.
+func (p *streamPools) addressName(name string) string {
 	if name == p.cfg.Pool {
 		return ""
 	}
 	return name
 }
 
-// makePool creates the streams of a pool with these numbers, or checks that existing ones have
+// create creates the streams of a pool with these numbers, or checks that existing ones have
 // them.
-func (p *Post) makePool(ctx context.Context, name string, shards, streams int) (*streamPool, error) {
-	pl := &streamPool{post: p, name: name, within: p.addressPool(name), shards: shards}
+func (p *streamPools) create(ctx context.Context, name string, shards, streams int) (*streamPool, error) {
+	pl := &streamPool{pools: p, name: name, within: p.addressName(name), shards: shards}
 	if err := names.CheckToken(name); err != nil {
 		return nil, fmt.Errorf("jetstream: pool: %w", err)
 	}
@@ -92,41 +105,41 @@ func (p *Post) makePool(ctx context.Context, name string, shards, streams int) (
 		}
 		pl.streams = append(pl.streams, &poolStream{s, pl, newAcker(s.CachedInfo().Config.Name, p.domain)})
 	}
-	return p.keepPool(pl), nil
+	return p.keep(pl), nil
 }
 
-func (p *Post) keepPool(pl *streamPool) *streamPool {
+func (p *streamPools) keep(pl *streamPool) *streamPool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if known := p.pools[pl.within]; known != nil {
+	if known := p.byName[pl.within]; known != nil {
 		return known
 	}
-	p.pools[pl.within] = pl
+	p.byName[pl.within] = pl
 	return pl
 }
 
-// knownPool returns a pool that was opened, by its name in addresses.
-func (p *Post) knownPool(within string) *streamPool {
+// known returns a pool that was opened, by its name in addresses.
+func (p *streamPools) known(within string) *streamPool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.pools[within]
+	return p.byName[within]
 }
 
-func (p *Post) openedPools() []*streamPool {
+func (p *streamPools) opened() []*streamPool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := make([]*streamPool, 0, len(p.pools))
-	for _, pl := range p.pools {
+	list := make([]*streamPool, 0, len(p.byName))
+	for _, pl := range p.byName {
 		list = append(list, pl)
 	}
 	slices.SortFunc(list, func(a, b *streamPool) int { return strings.Compare(a.within, b.within) })
 	return list
 }
 
-// openPool opens a pool by its name in addresses. The streams record how many shards the pool
+// open opens a pool by its name in addresses. The streams record how many shards the pool
 // has.
-func (p *Post) openPool(ctx context.Context, within string) (*streamPool, error) {
-	if pl := p.knownPool(within); pl != nil {
+func (p *streamPools) open(ctx context.Context, within string) (*streamPool, error) {
+	if pl := p.known(within); pl != nil {
 		return pl, nil
 	}
 	if err := names.CheckToken(within); err != nil {
@@ -145,16 +158,16 @@ func (p *Post) openPool(ctx context.Context, within string) (*streamPool, error)
 	if shards < 1 || streams < 1 || streams > shards {
 		return nil, fmt.Errorf("%w: %s was made with %q shards and %q streams", ErrLayout, s.CachedInfo().Config.Name, meta[names.MetaShards], meta[names.MetaStreams])
 	}
-	return p.makePool(ctx, within, shards, streams)
+	return p.create(ctx, within, shards, streams)
 }
 
 // poolPause is the pause before the next look for a missing pool.
 const poolPause = time.Second
 
-// awaitPool returns the pool as soon as it exists.
-func (p *Post) awaitPool(ctx context.Context, within string) (*streamPool, error) {
+// await returns the pool as soon as it exists.
+func (p *streamPools) await(ctx context.Context, within string) (*streamPool, error) {
 	for {
-		pl, err := p.openPool(ctx, within)
+		pl, err := p.open(ctx, within)
 		if err == nil {
 			return pl, nil
 		}
@@ -163,14 +176,14 @@ func (p *Post) awaitPool(ctx context.Context, within string) (*streamPool, error
 		case <-time.After(poolPause):
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%w: %w", mailbox.ErrClosed, context.Cause(ctx))
-		case <-p.closing.Done():
+		case <-p.readers.closing.Done():
 			return nil, mailbox.ErrClosed
 		}
 	}
 }
 
-// allPools returns the pools on the server, the base pool first.
-func (p *Post) allPools(ctx context.Context) ([]*streamPool, error) {
+// all returns the pools on the server, the base pool first.
+func (p *streamPools) all(ctx context.Context) ([]*streamPool, error) {
 	if p.cfg.Others {
 		list := p.js.StreamNames(ctx, jetstream.WithStreamListSubject(p.cfg.Names.AllBoxes()))
 		for name := range list.Name() {
@@ -178,7 +191,7 @@ func (p *Post) allPools(ctx context.Context) ([]*streamPool, error) {
 			if !ok {
 				continue
 			}
-			if _, err := p.openPool(ctx, p.addressPool(pool)); err != nil && !errors.Is(err, ErrNoPool) {
+			if _, err := p.open(ctx, p.addressName(pool)); err != nil && !errors.Is(err, ErrNoPool) {
 				return nil, err
 			}
 		}
@@ -186,11 +199,11 @@ func (p *Post) allPools(ctx context.Context) ([]*streamPool, error) {
 			return nil, fmt.Errorf("jetstream: list the pools: %w", err)
 		}
 	}
-	return p.openedPools(), nil
+	return p.opened(), nil
 }
 
 func (pl *streamPool) streamConfig(n, streams int) jetstream.StreamConfig {
-	cfg := &pl.post.cfg
+	cfg := pl.pools.cfg
 	c := jetstream.StreamConfig{
 		Name:        cfg.Names.BoxStream(pl.name, n),
 		Description: "troupe mailboxes: the logs of actors; only nodes may write",
@@ -213,7 +226,7 @@ func (pl *streamPool) streamConfig(n, streams int) jetstream.StreamConfig {
 
 // openStream returns the n-th stream, which it creates if necessary.
 func (pl *streamPool) openStream(ctx context.Context, n, streams int) (jetstream.Stream, error) {
-	js, want := pl.post.js, pl.streamConfig(n, streams)
+	js, want := pl.pools.js, pl.streamConfig(n, streams)
 	s, err := js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		s, err = js.CreateStream(ctx, want)
@@ -230,15 +243,25 @@ func (pl *streamPool) openStream(ctx context.Context, n, streams int) (jetstream
 // homeOf returns the subject and the stream of an address.
 func (pl *streamPool) homeOf(at mailbox.Address) (subject string, s *poolStream, err error) {
 	shard := mailbox.Shard(at, pl.shards)
-	subject, err = pl.post.cfg.Names.BoxSubject(pl.name, shard, at)
+	subject, err = pl.pools.cfg.Names.BoxSubject(pl.name, shard, at)
 	return subject, pl.streams[shard%len(pl.streams)], err
 }
 
 // parseSubject parses the subject of a log; ok is false if the subject is not that of a log.
 func (pl *streamPool) parseSubject(subject string) (at mailbox.Address, ok bool) {
-	name, shard, at, err := pl.post.cfg.Names.ParseBox(subject)
+	name, shard, at, err := pl.pools.cfg.Names.ParseBox(subject)
 	if err != nil || name != pl.name || shard != mailbox.Shard(at, pl.shards) {
 		return "", false
 	}
 	return at.In(pl.within), true
+}
+
+// findHome returns the subject and the stream of an address, and opens a pool that was not seen
+// before.
+func (p *streamPools) findHome(ctx context.Context, at mailbox.Address) (subject string, s *poolStream, err error) {
+	pl, err := p.open(ctx, at.Pool())
+	if err != nil {
+		return "", nil, err
+	}
+	return pl.homeOf(at)
 }

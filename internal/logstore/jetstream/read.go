@@ -27,7 +27,7 @@ func (p *Post) Tail(ctx context.Context, deliver func(mailbox.Message)) (func(),
 	for _, s := range p.base.streams {
 		last, err := s.lastSequence(ctx)
 		if err == nil {
-			f := p.newFollower(s, []string{p.cfg.Names.AllBoxes()}, last+1, all)
+			f := s.follow([]string{p.cfg.Names.AllBoxes()}, last+1, all)
 			readers = append(readers, f)
 			err = f.attachConsumer(ctx)
 		}
@@ -77,7 +77,7 @@ func (s *poolStream) lastOf(ctx context.Context, subject string) (uint64, error)
 // Read implements mailbox.Post. The leader reports the end of the log, and Read reads up to
 // that end, whichever server the consumer is on.
 func (p *Post) Read(ctx context.Context, at mailbox.Address, after, through uint64, each func(mailbox.Message) error) error {
-	subject, stream, err := p.homeOf(ctx, at)
+	subject, stream, err := p.pools.findHome(ctx, at)
 	if err != nil {
 		return fmt.Errorf("jetstream: read: %w", err)
 	}
@@ -105,7 +105,7 @@ func (p *Post) Read(ctx context.Context, at mailbox.Address, after, through uint
 		last, err := stream.lastOf(ctx, subject)
 		return err == nil && last < end
 	}
-	if err := p.readPart(ctx, part, each); err != nil {
+	if err := part.read(ctx, each); err != nil {
 		return fmt.Errorf("jetstream: read %s: %w", at, err)
 	}
 	return nil
@@ -153,28 +153,28 @@ type readRange struct {
 // readAhead is how many messages a reader may be ahead of its caller.
 const readAhead = 64
 
-// readPart calls each on the caller's goroutine, so that the caller can recover from a panic in
+// read calls each on the caller's goroutine, so that the caller can recover from a panic in
 // it. If the consumer has no more messages but some are still missing, because they are
-// corrupt there or were purged, readPart asks the leader for the rest.
-func (p *Post) readPart(ctx context.Context, part readRange, each func(mailbox.Message) error) error {
+// corrupt there or were purged, read asks the leader for the rest.
+func (part *readRange) read(ctx context.Context, each func(mailbox.Message) error) error {
 	for {
-		short, err := p.readOn(ctx, &part, each)
+		short, err := part.readOn(ctx, each)
 		if err != nil || !short {
 			return err
 		}
-		if again, err := p.readRest(ctx, &part, each); err != nil || !again {
+		if again, err := part.readRest(ctx, each); err != nil || !again {
 			return err
 		}
 	}
 }
 
 // readOn reads through a consumer; short says that some messages are missing.
-func (p *Post) readOn(ctx context.Context, part *readRange, each func(mailbox.Message) error) (short bool, err error) {
+func (part *readRange) readOn(ctx context.Context, each func(mailbox.Message) error) (short bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	messages := make(chan mailbox.Message, readAhead)
 	ended := make(chan error, 1)
-	f := p.newFollower(part.stream, []string{part.filter}, part.next, func(m mailbox.Message) bool {
+	f := part.stream.follow([]string{part.filter}, part.next, func(m mailbox.Message) bool {
 		take, more := part.want(m)
 		if take {
 			select {
@@ -207,7 +207,7 @@ func (p *Post) readOn(ctx context.Context, part *readRange, each func(mailbox.Me
 
 // readRest reads the remainder of a part by requests to the leader; again says that the stream
 // has no leader now.
-func (p *Post) readRest(ctx context.Context, part *readRange, each func(mailbox.Message) error) (again bool, err error) {
+func (part *readRange) readRest(ctx context.Context, each func(mailbox.Message) error) (again bool, err error) {
 	for part.next <= part.end {
 		m, err := part.stream.GetMsg(ctx, part.next, jetstream.WithGetMsgSubject(part.filter))
 		switch {
@@ -247,13 +247,13 @@ func (p *Post) ReadRun(ctx context.Context, run string, each func(mailbox.Messag
 	if err != nil {
 		return fmt.Errorf("jetstream: read: %w", err)
 	}
-	pools, err := p.allPools(ctx)
+	pools, err := p.pools.all(ctx)
 	if err != nil {
 		return err
 	}
 	for _, pl := range pools {
 		for _, s := range pl.streams {
-			if err := p.readSome(ctx, s, filter, each); err != nil {
+			if err := s.readSome(ctx, filter, each); err != nil {
 				return fmt.Errorf("jetstream: read run %s: %w", run, err)
 			}
 		}
@@ -261,24 +261,14 @@ func (p *Post) ReadRun(ctx context.Context, run string, each func(mailbox.Messag
 	return nil
 }
 
-// homeOf returns the subject and the stream of an address, and opens a pool that was not seen
-// before.
-func (p *Post) homeOf(ctx context.Context, at mailbox.Address) (subject string, s *poolStream, err error) {
-	pl, err := p.openPool(ctx, at.Pool())
-	if err != nil {
-		return "", nil, err
-	}
-	return pl.homeOf(at)
-}
-
-// readSome reads what one stream now holds under a filter.
-func (p *Post) readSome(ctx context.Context, stream *poolStream, filter string, each func(mailbox.Message) error) error {
-	count, end, err := stream.countEntries(ctx, filter)
+// readSome reads what the stream now holds under a filter.
+func (s *poolStream) readSome(ctx context.Context, filter string, each func(mailbox.Message) error) error {
+	count, end, err := s.countEntries(ctx, filter)
 	if err != nil || count == 0 {
 		return err
 	}
 	var seen atomic.Uint64
-	part := readRange{stream: stream, filter: filter, next: 1, end: end}
+	part := readRange{stream: s, filter: filter, next: 1, end: end}
 	part.want = func(m mailbox.Message) (take, more bool) {
 		if m.Place > end {
 			return false, false
@@ -286,15 +276,15 @@ func (p *Post) readSome(ctx context.Context, stream *poolStream, filter string, 
 		return true, seen.Add(1) < count && m.Place < end
 	}
 	part.over = func(ctx context.Context) bool { // some entries were purged
-		left, _, err := stream.countEntries(ctx, filter)
+		left, _, err := s.countEntries(ctx, filter)
 		return err == nil && left <= seen.Load()
 	}
-	return p.readPart(ctx, part, each)
+	return part.read(ctx, each)
 }
 
 // Purge implements mailbox.Post.
 func (p *Post) Purge(ctx context.Context, at mailbox.Address, before uint64) error {
-	subject, stream, err := p.homeOf(ctx, at)
+	subject, stream, err := p.pools.findHome(ctx, at)
 	if err != nil {
 		return fmt.Errorf("jetstream: purge: %w", err)
 	}
