@@ -16,8 +16,8 @@ func TestInputBoundIncludesSchemaAfterTurnWithoutSchema(t *testing.T) {
 	task := spec.Task{ID: spec.Root, Goal: "g", LoopOptions: spec.LoopOptions{Require: spec.Require{Schema: schema}}}
 	task.Limits = task.Limits.WithDefaults(0)
 	s := adoptHistory(State{Task: task}).appendMessage(firstMessage(task))
-	if bare := adoptHistory(State{Task: spec.Task{ID: spec.Root, Goal: "g", Limits: task.Limits}}).appendMessage(firstMessage(task)); s.InputBound() < bare.InputBound()+budget.Text(schema) {
-		t.Errorf("with a schema %d, without one %d", s.InputBound(), bare.InputBound())
+	if bare := adoptHistory(State{Task: spec.Task{ID: spec.Root, Goal: "g", Limits: task.Limits}}).appendMessage(firstMessage(task)); s.inputBound() < bare.inputBound()+budget.Text(schema) {
+		t.Errorf("with a schema %d, without one %d", s.inputBound(), bare.inputBound())
 	}
 	s.Cuts, s.Phase, s.Reservation, s.Open = 1, Thinking, 1, true // a reply that was cut goes on without the schema
 	if s.replySchema() != "" {
@@ -26,8 +26,8 @@ func TestInputBoundIncludesSchemaAfterTurnWithoutSchema(t *testing.T) {
 	s, _ = settleReservation(s, model.Reply{UsageKnown: true, Usage: model.Usage{Input: 3000, Output: 10}}, 0)
 	s.Cuts = 0
 	s = s.appendMessage(model.Message{Role: model.User, Text: "result"})
-	if need := 3010 + budget.Text(schema); s.InputBound() < need {
-		t.Errorf("the prompt is bound by %d, and with its schema it may have %d", s.InputBound(), need)
+	if need := 3010 + budget.Text(schema); s.inputBound() < need {
+		t.Errorf("the prompt is bound by %d, and with its schema it may have %d", s.inputBound(), need)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestReservationCoversTheProvidersToolPrompt(t *testing.T) {
 	s := adoptHistory(State{Task: task}).appendMessage(firstMessage(task))
 	s.Phase, s.Reservation, s.Open = Thinking, 1, true
 	s, _ = settleReservation(s, model.Reply{UsageKnown: true, Usage: model.Usage{Input: 700, Output: 10}}, 0)
-	if got := s.InputBound(); got >= 710+1024 {
+	if got := s.inputBound(); got >= 710+1024 {
 		t.Errorf("after a report of 700 tokens the prompt is bound by %d", got)
 	}
 }

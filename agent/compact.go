@@ -145,7 +145,7 @@ func chooseCut(s State, tails []int, room int64, as spec.Transition) (upto int, 
 // withFold returns the state with a new fold. The size that the provider reported
 // belongs to a prompt that no longer exists.
 func withFold(s State, f Fold) State {
-	s.Fold, s.Anchor = f, Anchor{} //mutant:anchor-kept-over-a-fold
+	s.Fold, s.Anchor = f, promptAnchor{} //mutant:anchor-kept-over-a-fold
 	s.Journal = s.Journal.withShown(f.Upto)
 	return s
 }
@@ -158,7 +158,7 @@ func askSummary(s State) (State, []Effect) {
 	s.PendingCompaction.Tries++
 	r := summaryRequest(s, s.contextLimits().Summary)
 	// The reservation keeps tokens back for a closing turn of the agent, with the agent's prompt.
-	input := max(budget.EnvelopeTokens+budget.Text(r.System)+budget.Message(r.Messages[0]), s.InputBound())
+	input := max(budget.EnvelopeTokens+budget.Text(r.System)+budget.Message(r.Messages[0]), s.inputBound())
 	return s, []Effect{newReserve(s, budget.AttemptRequest{Input: input, Output: r.MaxOutput, OutputMin: (r.MaxOutput + 1) / 2,
 		Closing: s.Task.Limits.Closing, Price: s.summaryModel(&s.Task, s.PendingCompaction.Own).Price.Dearer(s.currentModel(&s.Task).Price)})}
 }

@@ -96,7 +96,7 @@ func TestCompactionResetsTheReportedSize(t *testing.T) {
 	}
 	r.usage = model.Usage{Input: 5900, Output: 10}
 	r.callTool("read", "page")
-	if r.s.Fold.Upto == 0 || r.s.Anchor != (agent.Anchor{}) || r.s.Estimate() > 5900 {
+	if r.s.Fold.Upto == 0 || r.s.Anchor != (agent.State{}).Anchor || r.s.Estimate() > 5900 {
 		t.Errorf("%d folded, anchor %+v, an estimate of %d", r.s.Fold.Upto, r.s.Anchor, r.s.Estimate())
 	}
 }
@@ -173,7 +173,7 @@ func TestPromptChangedByHooksIsNoTokenMeasurement(t *testing.T) {
 	for range 3 {
 		r.callTool("read", strings.Repeat("some words of a page ", 100))
 	}
-	if r.s.Sense != (agent.State{}).Sense || r.s.Anchor != (agent.Anchor{}) || r.s.Estimate() > 3000 {
+	if r.s.Sense != (agent.State{}).Sense || r.s.Anchor != (agent.State{}).Anchor || r.s.Estimate() > 3000 {
 		t.Errorf("%+v, %+v, an estimate of %d", r.s.Sense, r.s.Anchor, r.s.Estimate())
 	}
 }

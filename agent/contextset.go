@@ -154,7 +154,7 @@ func adoptContext(s State) State {
 	if s.Force != model.ChoiceAny && !slices.ContainsFunc(s.Task.Tools, func(t model.ToolSpec) bool { return t.Name == s.Force }) {
 		s.Force = ""
 	}
-	s.Anchor = Anchor{}
+	s.Anchor = promptAnchor{}
 	return s
 }
 

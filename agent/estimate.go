@@ -8,7 +8,7 @@ import (
 
 // Estimate is the likely size of the next prompt in tokens: the provider's report
 // for the prefix, plus the count of the tail, calibrated by earlier reports of the
-// same model. Only InputBound is strict.
+// same model. Only inputBound is strict.
 func (s State) Estimate() int64 {
 	ratio := s.tokenMeasures().Ratio
 	if !s.hasAnchor() {

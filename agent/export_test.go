@@ -16,3 +16,6 @@ type (
 	Awaited      = awaited
 	Continuation = continuation
 )
+
+// InputBound is the bound of the next prompt, which tests of behaviour compare with what was sent.
+func (s State) InputBound() int64 { return s.inputBound() }

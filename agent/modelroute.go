@@ -11,11 +11,11 @@ type modelRoute struct {
 	Route     int        // the model in use: 0 is Task.Model, n is the nth fallback
 	NextModel *ModelSet  // takes the place of Task.Model before the next request; nil: none was set
 	Sense     tokenSense // measurements of how the model in use counts tokens
-	Anchor    Anchor
+	Anchor    promptAnchor
 }
 
-// Anchor is a prefix of the prompt whose size the provider reported.
-type Anchor struct {
+// promptAnchor is a prefix of the prompt whose size the provider reported.
+type promptAnchor struct {
 	Messages int   // how many messages of History it covers
 	Tokens   int64 // 0: nothing reported yet
 	Route    int   // of the model whose report it is: no other model counts like it
@@ -23,7 +23,7 @@ type Anchor struct {
 }
 
 // coversRoute tells whether the provider of a model has reported the size of a part of the prompt.
-func (a Anchor) coversRoute(route int) bool { return a.Tokens > 0 && a.Route == route }
+func (a promptAnchor) coversRoute(route int) bool { return a.Tokens > 0 && a.Route == route }
 
 // tokenSense holds the loop's measurements of how a model counts tokens. It belongs to
 // one route: another model counts differently.

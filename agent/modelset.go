@@ -51,8 +51,8 @@ func adoptModel(s State) State {
 	if from := s.currentModel(&s.Task).Name; s.Phase != "" && from != f.Model.Name {
 		s.events.publish(retryEvents, event.KindWarningRaised, event.Warning{What: fmt.Sprintf("from here on the model is %s, before it was %s", f.Model.Name, from), Why: "the run was forked with another model"})
 	}
-	s.Task, s.NextModel = f.Apply(s.Task), nil                                                    //mutant:model-adopted-again
-	s.Route, s.Retries, s.Anchor, s.Sense, s.Allowance.Attempts = 0, 0, Anchor{}, tokenSense{}, 0 //mutant:fallback-of-the-model-before
+	s.Task, s.NextModel = f.Apply(s.Task), nil                                                          //mutant:model-adopted-again
+	s.Route, s.Retries, s.Anchor, s.Sense, s.Allowance.Attempts = 0, 0, promptAnchor{}, tokenSense{}, 0 //mutant:fallback-of-the-model-before
 	return s
 }
 

@@ -46,9 +46,9 @@ func systemPrompt(s State) (stable, volatile string) {
 	return stable, s.Journal.systemText(volatile)
 }
 
-// InputBound is an upper bound of the tokens of the next prompt: what the
+// inputBound is an upper bound of the tokens of the next prompt: what the
 // provider reported for the prefix, and the bytes of the rest.
-func (s State) InputBound() int64 {
+func (s State) inputBound() int64 {
 	var n int64
 	if s.hasAnchor() && !s.HookEffects.changedPrompt() {
 		n = s.Anchor.Tokens

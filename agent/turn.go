@@ -127,7 +127,7 @@ func (s State) attemptRequest() budget.AttemptRequest {
 	}
 	m := s.currentModel(&s.Task)
 	output, closing := outputLimit(m, l.Output), outputLimit(m, l.Closing)
-	request := budget.AttemptRequest{Input: s.InputBound(), Output: output, OutputMin: min(spec.OutputUseful, output),
+	request := budget.AttemptRequest{Input: s.inputBound(), Output: output, OutputMin: min(spec.OutputUseful, output),
 		Closing: closing, Calls: calls, Price: m.Price}
 	if output > spec.OutputDefault {
 		request.Enough = spec.OutputDefault
@@ -322,7 +322,7 @@ func settleReservation(s State, r model.Reply, calls int) (State, []Effect) {
 		e.Used = s.currentModel(&s.Task).Price.Cost(r.Usage)
 		s.spending = s.withReply(r.Usage, e.Used)
 		if !s.HookEffects.changedPrompt() { // a prompt that hooks changed is no measure of the transcript
-			s.Anchor = Anchor{Messages: len(s.History), Tokens: r.Usage.Total(), Route: s.Route, Formless: s.Task.LoopOptions.Require.Schema != "" && s.replySchema() == ""}
+			s.Anchor = promptAnchor{Messages: len(s.History), Tokens: r.Usage.Total(), Route: s.Route, Formless: s.Task.LoopOptions.Require.Schema != "" && s.replySchema() == ""}
 		}
 	}
 	s.HookEffects.Sent, s.HookEffects.System = nil, nil

@@ -7,7 +7,7 @@ var ofForks = []Mutant{
 	{"model-adopted-again", "D6: the model that was set takes the place of the one before", own(Replace(`s.NextModel = nil`))},
 	{"reservation-of-the-model-before", "D6: a reservation that was asked for by the prices of another model is returned", own(Never)},
 	{"fallback-of-the-model-before", "D6: the first request after the change is of the model that was set, and of no fallback",
-		own(Replace(`s.Retries, s.Anchor, s.Sense, s.Allowance.Attempts = 0, Anchor{}, tokenSense{}, 0`))},
+		own(Replace(`s.Retries, s.Anchor, s.Sense, s.Allowance.Attempts = 0, promptAnchor{}, tokenSense{}, 0`))},
 	{"fork-pays-for-its-original", "D6: the request that its original had under way costs a fork nothing", own(Replace(`unsent := whole`))},
 	{"fork-is-not-marked", "D6: what is under way in a copied log is its original's", own(Drop)},
 	{"original-repeated-by-a-fork", "D6: a person decides whether a fork repeats what its original had begun", own(Drop)},

@@ -98,6 +98,6 @@ var ofManners = []Mutant{
 		own(ReplaceTerm(1, 1, `s.PendingCompaction.Tries < 6 || other && false`))},
 	{"summary-is-a-turn", "D3: a summary is no part of the transcript", own(Drop)},
 	{"anchor-kept-over-a-fold", "G1: what was reported of another prompt bounds nothing",
-		own(InsertAfter(`s.Anchor = Anchor{Messages: len(s.History), Tokens: 9, Route: s.Route}`))},
+		own(InsertAfter(`s.Anchor = promptAnchor{Messages: len(s.History), Tokens: 9, Route: s.Route}`))},
 	{"parked-without-a-question", "E4: who waits for a person says what it asks", own(DropField("Question"))},
 }
