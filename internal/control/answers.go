@@ -71,7 +71,7 @@ func (c *commander) appendAnswer(ctx context.Context, l runView, r client.Answer
 	claim := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: markOf(r), AtMS: time.Now().UnixMilli()}
 	switch err := c.cfg.Runs.claimAnswer(ctx, r.RunID, claim, l.seen()); {
 	case bus.IsUnavailable(err), bus.IsFull(err): // the answer counts by its place in the log
-		c.logger().Warn("a question was not marked as answered in the index", "run", r.RunID, "agent", q.Agent, "error", err)
+		c.cfg.logger().Warn("a question was not marked as answered in the index", "run", r.RunID, "agent", q.Agent, "error", err)
 	case hasCode(err, client.CodeConflict): // another request has answered it meanwhile
 		return refuseAnswered(ctx, c.cfg.Post, l, r, q.Agent)
 	case err != nil:
@@ -80,7 +80,7 @@ func (c *commander) appendAnswer(ctx context.Context, l runView, r client.Answer
 	done, err := c.appendToViewed(ctx, l, answerID(r), q.Agent, "", f.Kind(), f)
 	if err != nil && !bus.IsUnavailable(err) { // then the log has no answer
 		if dropErr := c.cfg.Runs.settleAnswer(ctx, r.RunID, claim, false); dropErr != nil {
-			c.logger().Warn("a question stays marked as answered in the index", "run", r.RunID, "agent", q.Agent, "error", dropErr)
+			c.cfg.logger().Warn("a question stays marked as answered in the index", "run", r.RunID, "agent", q.Agent, "error", dropErr)
 		}
 	}
 	return done, err
@@ -307,7 +307,7 @@ func (c *lookup) settleMarks(ctx context.Context, l *runView) error {
 		}
 		logged := s.Phase != agent.Waiting || s.Suspended.Question.Query != mark.Query
 		if err := c.cfg.Runs.settleAnswer(ctx, l.row.RunID, mark, logged); err != nil {
-			c.logger().Warn("a mark of an answer stays doubtful in the index", "run", l.row.RunID, "agent", mark.Agent, "error", err)
+			c.cfg.logger().Warn("a mark of an answer stays doubtful in the index", "run", l.row.RunID, "agent", mark.Agent, "error", err)
 		}
 		if !logged {
 			l.row.Answered = slices.DeleteFunc(slices.Clone(l.row.Answered), func(a AnsweredQuestion) bool { return a == mark })

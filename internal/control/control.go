@@ -5,13 +5,10 @@ package control
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -105,24 +102,20 @@ type Config struct {
 	roomWanted func()
 }
 
-// Control is the running service.
+// Control is the running service: the verbs at their subjects, and what the node does in the background for runs,
+// conversations and schedules.
 type Control struct {
+	*localRuns
+	*laneVisits
+	*scheduler
 	cfg       *Config
+	work      *workGroup
+	requests  *requestServer
 	runs      *opener
 	views     *viewer
-	svc       micro.Service
+	answers   *storedAnswers
 	retention *retention
-	// visits are the lanes that are advanced in the background.
-	visits laneVisits
-	// schedules are those that this node looks after.
-	schedules scheduleVisits
-
-	ctx         context.Context // of all requests
-	endRequests context.CancelFunc
-	inFlight    sync.WaitGroup // requests
-	local       chan struct{}  // a slot for each run that a caller in this process opens
-
-	mu sync.Mutex // orders begin and Close
+	svc       micro.Service
 }
 
 // requestTimeout bounds one request.
@@ -145,11 +138,16 @@ func (c *Control) verbHandlers() map[string]verbHandler {
 }
 
 func newControl(cfg Config) *Control {
-	runs := newOpener(&cfg)
-	c := &Control{cfg: &cfg, runs: runs, views: &viewer{lookup: runs.lookup}, local: make(chan struct{}, localAtOnce)}
-	c.views.pages = &eventPages{start: c.startRequest, ctx: func() context.Context { return c.ctx }, panicked: c.logPanic}
+	runs, work := newOpener(&cfg), newWorkGroup(cfg.logger())
+	views := &viewer{lookup: runs.lookup, pages: &eventPages{work: work}}
+	c := &Control{
+		localRuns:  &localRuns{cfg: &cfg, work: work, runs: runs, views: views, slots: make(chan struct{}, localAtOnce)},
+		laneVisits: &laneVisits{cfg: &cfg, work: work, runs: runs},
+		scheduler:  &scheduler{cfg: &cfg, work: work, runs: runs},
+		cfg:        &cfg, work: work, requests: &requestServer{&cfg, work}, runs: runs, views: views,
+		answers: &storedAnswers{&cfg, work, runs}, retention: newRetention(runs.remover),
+	}
 	cfg.laneKnown = func(conversation string) { c.LaneKnown(conversation, "") }
-	c.retention = newRetention(runs.remover)
 	cfg.roomWanted = c.retention.wakeUp
 	return c
 }
@@ -169,7 +167,6 @@ func Serve(cfg Config) (*Control, error) {
 		cfg.Now = time.Now
 	}
 	c := newControl(cfg)
-	c.ctx, c.endRequests = context.WithCancel(context.Background())
 	svc, err := micro.AddService(cfg.Conn, micro.Config{Name: "troupe", Version: Version(),
 		Description: "troupe node " + cfg.Name, Metadata: map[string]string{"node": cfg.Name}})
 	if err != nil {
@@ -178,10 +175,10 @@ func Serve(cfg Config) (*Control, error) {
 	c.svc = svc
 	handlers := map[string]micro.HandlerFunc{}
 	for verb, serve := range c.verbHandlers() {
-		handlers[verb] = c.newRequestHandler(verb, serve)
+		handlers[verb] = c.requests.newRequestHandler(verb, serve)
 		subject, err := cfg.Names.CommandSubject(verb)
 		if err == nil {
-			err = addEndpoints(c, verb, subject, handlers[verb])
+			err = c.addEndpoints(verb, subject, handlers[verb])
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("control: %s: %w", verb, err), c.Close())
@@ -190,7 +187,7 @@ func Serve(cfg Config) (*Control, error) {
 	for _, verb := range []string{"run", "restore", "permissions"} { // their requests may name paths of this machine
 		here, err := cfg.Names.MachineCommand(verb, cfg.Machine)
 		if err == nil {
-			err = addEndpoints(c, verb+"-here", here, handlers[verb])
+			err = c.addEndpoints(verb+"-here", here, handlers[verb])
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("control: %s: %w", verb, err), c.Close())
@@ -201,16 +198,16 @@ func Serve(cfg Config) (*Control, error) {
 		return nil, errors.Join(fmt.Errorf("control: %w", err), c.Close())
 	}
 	if cfg.Answers != nil {
-		c.startRequest(func() { c.readStoredAnswers(c.ctx) })
+		c.work.start(func() { c.answers.readStoredAnswers(c.work.ctx) })
 	}
 	if !cfg.NoActors {
-		c.startRequest(func() { c.retention.run(c.ctx) })
+		c.work.start(func() { c.retention.run(c.work.ctx) })
 	}
 	return c, nil
 }
 
 // addEndpoints serves a subject of operators, and that of the owners.
-func addEndpoints(c *Control, name, subject string, serve micro.HandlerFunc) error {
+func (c *Control) addEndpoints(name, subject string, serve micro.HandlerFunc) error {
 	err := c.svc.AddEndpoint(name, serve, micro.WithEndpointSubject(subject))
 	if err == nil {
 		err = c.svc.AddEndpoint(name+"-as", serve, micro.WithEndpointSubject(c.cfg.Names.OwnersSubject(subject)))
@@ -221,12 +218,7 @@ func addEndpoints(c *Control, name, subject string, serve micro.HandlerFunc) err
 // Close stops answering requests, and cancels those in progress.
 func (c *Control) Close() error {
 	err := c.svc.Stop() // which drains: requests may still come
-	c.endRequests()
-	// A caller that holds the lock may begin, and a later one sees the end: no request begins
-	// during the wait.
-	c.mu.Lock()
-	c.mu.Unlock() //nolint:staticcheck // empty on purpose, see above
-	c.inFlight.Wait()
+	c.work.close()
 	return err
 }
 
@@ -238,130 +230,4 @@ func Version() string {
 	return "0.1.0"
 }
 
-// newRequestHandler answers each request in its own goroutine, so that a slow request delays no
-// other. fairQueue decides the order of the requests.
-func (c *Control) newRequestHandler(verb string, serve verbHandler) func(micro.Request) {
-	requests := newFairQueue()
-	return func(r micro.Request) {
-		owner := c.cfg.Names.ParseOwner(r.Subject())
-		if err := c.checkReply(owner, r.Reply()); err != nil {
-			c.cfg.Logger.Debug("a request is not served", "verb", verb, "error", err)
-			return
-		}
-		var t *requestTicket
-		t = newTicket(owner, r.Reply(), requestSize(r), func() {
-			if !c.startRequest(func() { defer requests.leave(t); c.serveOne(verb, serve, r) }) {
-				requests.leave(t)
-				c.sendRefusal(verb, r, errClosing)
-			}
-		}, func() { c.sendRefusal(verb, r, errBusy) })
-		// While the logs cannot be written, the copy of a request that waits for them is served: it
-		// is refused at once, with the reason.
-		if name := r.Headers().Get(client.AskHeader); name != "" && len(name) <= askNameMax && r.Reply() != "" && c.runs.checkWritable() == nil {
-			t.ask = r.Reply() + " " + name
-		}
-		requests.enter(t)
-	}
-}
-
-// askNameMax is the most bytes of the name of a request; one with a longer name has none.
-const askNameMax = 64
-
-// serveOne serves one request and sends its reply.
-func (c *Control) serveOne(verb string, serve verbHandler, r micro.Request) {
-	ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
-	defer cancel()
-	ctx = context.WithValue(ctx, traceKey{}, r.Headers().Get(client.TraceHeader))
-	ctx = context.WithValue(ctx, anyoneKey{}, r.Reply() == "" || strings.HasPrefix(r.Reply(), bus.ServerInbox))
-	ctx = context.WithValue(ctx, agentKey{}, r.Headers().Get(bus.AgentHeader) != "")
-	ctx = context.WithValue(ctx, ownerKey{}, c.cfg.Names.ParseOwner(r.Subject()))
-	reply, err := c.callRecovered(ctx, verb, serve, c.cfg.Redact(r.Data()))
-	var data []byte
-	if err == nil {
-		data, err = json.Marshal(reply)
-	}
-	if err == nil {
-		err = c.sendReply(r, nil, data)
-	}
-	if err != nil {
-		c.sendRefusal(verb, r, err)
-	}
-}
-
-// traceKey is the key of the trace context that the header of a request names.
-type traceKey struct{}
-
-// anyoneKey is the key of whether a request may be of a connection without a credential: it comes from another
-// account, so the server named its reply subject, or has none, so its sender is unknown.
-type anyoneKey struct{}
-
-var errBusy = &client.Error{Code: client.CodeLimit, Text: "too many requests of this verb at once", Hint: "ask again in a moment", Retry: retryAfter}
-
 var errClosing = &client.Error{Code: client.CodeUnavailable, Text: "this node is closing", Hint: "ask again: another node answers"}
-
-// startRequest runs work in a goroutine; it returns false once Close has been called.
-func (c *Control) startRequest(work func()) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ctx.Err() != nil {
-		return false
-	}
-	c.inFlight.Go(work)
-	return true
-}
-
-var errPanic = errors.New("control: internal error; the node's log has the details")
-
-func (c *Control) logPanic(verb string, what any) {
-	c.cfg.Logger.Error("request handler panicked", "verb", verb, "panic", what, "stack", string(debug.Stack()))
-}
-
-// callRecovered turns a panic into an error: a request must not end the node.
-func (c *Control) callRecovered(ctx context.Context, verb string, serve verbHandler, data []byte) (reply any, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			c.logPanic(verb, p)
-			err = errPanic
-		}
-	}()
-	return serve(ctx, data)
-}
-
-// sendReply answers without the library's help: the library's own function may only be called
-// before its handler has returned.
-func (c *Control) sendReply(r micro.Request, header nats.Header, data []byte) error {
-	if r.Reply() == "" {
-		return nil // the client wants no reply
-	}
-	if !bus.CanAnswer(r.Reply()) {
-		return fmt.Errorf("%w: %q", errReply, r.Reply())
-	}
-	data = c.cfg.Redact(data)
-	if most := c.cfg.Conn.MaxPayload(); int64(len(data)) > most {
-		return &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("the reply has %d bytes, and a message at most %d", len(data), most), Hint: "`troupe events` reads a run in pages"}
-	}
-	return c.cfg.Conn.PublishMsg(&nats.Msg{Subject: r.Reply(), Header: header, Data: data})
-}
-
-// errReply: a request wants its reply at a subject that is not a client's inbox.
-var errReply = errors.New("control: answers go to the inboxes of clients and observers only")
-
-// errorBytesMax is the maximum size of an error's text in a reply: the text may quote the
-// request.
-const errorBytesMax = 4 << 10
-
-// toClientError finds the code of an error: what the client can do about it.
-func toClientError(err error) *client.Error {
-	var known *client.Error
-	switch {
-	case errors.As(err, &known):
-		return known
-	case errors.Is(err, mailbox.ErrTooLarge), errors.Is(err, mailbox.ErrMalformed):
-		return &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: fmt.Sprintf("a request must fit an entry of %d bytes", mailbox.EntryBytesMax)}
-	case errors.Is(err, mailbox.ErrFull), bus.IsFull(err):
-		return &client.Error{Code: client.CodeLimit, Text: err.Error(), Hint: roomHint}
-	case bus.IsUnavailable(err), errors.Is(err, context.Canceled), errors.Is(err, mailbox.ErrClosed):
-		return &client.Error{Code: client.CodeUnavailable, Text: err.Error(), Hint: "ask again"}
-	}
-	return &client.Error{Code: client.CodeInternal, Text: err.Error()}
-}

@@ -35,10 +35,7 @@ var errReplaying = &client.Error{Code: client.CodeLimit, Text: "the logs of the 
 // run may read all of them: an owner's request is checked before it comes here. A replay that takes longer than a
 // request goes on until the client asks again.
 type eventPages struct {
-	start func(work func()) bool // runs work in a goroutine; false once the node closes
-	ctx   func() context.Context // of all replays
-	// panicked logs what a replay has panicked with, and the stack.
-	panicked func(verb string, what any)
+	work *workGroup
 
 	mu       sync.Mutex
 	list     []*keptIndex // the one that was used last is the last
@@ -169,7 +166,7 @@ func (p *eventPages) update(ctx context.Context, k *keptIndex) error {
 		}
 		select {
 		case <-f.done:
-			if errors.Is(f.err, context.Canceled) && p.ctx().Err() == nil {
+			if errors.Is(f.err, context.Canceled) && p.work.ctx.Err() == nil {
 				return errBusy // detach has ended it
 			}
 			if f.err != nil {
@@ -193,9 +190,9 @@ func (p *eventPages) begin(k *keptIndex) (f *indexFlight, joined bool, err error
 	if k.flight != nil {
 		return k.flight, true, nil
 	}
-	ctx, cancel := context.WithTimeout(p.ctx(), replayTimeout)
+	ctx, cancel := context.WithTimeout(p.work.ctx, replayTimeout)
 	f = &indexFlight{cancel: cancel, done: make(chan struct{})}
-	if !p.start(func() {
+	if !p.work.start(func() {
 		defer close(f.done)
 		defer cancel()
 		k.turn <- struct{}{}
@@ -234,7 +231,7 @@ func (p *eventPages) end(k *keptIndex, f *indexFlight, size int) {
 func (p *eventPages) guard(do func() error) (err error) {
 	defer func() {
 		if what := recover(); what != nil {
-			p.panicked("events", what)
+			p.work.logPanic("events", what)
 			err = errPanic
 		}
 	}()

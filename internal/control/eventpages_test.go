@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -47,7 +49,9 @@ func (s readStore) Entries(ctx context.Context, run string) (map[mailbox.Address
 }
 
 func newPages(ctx context.Context) *eventPages {
-	return &eventPages{start: func(work func()) bool { go work(); return true }, ctx: func() context.Context { return ctx }, panicked: func(string, any) {}}
+	work := newWorkGroup(slog.New(slog.DiscardHandler))
+	work.ctx = ctx
+	return &eventPages{work: work}
 }
 
 // putPolicy appends a request to the log of a run, which makes an event.
@@ -247,12 +251,12 @@ func (panickingStore) Read(context.Context, mailbox.Address, uint64, uint64, fun
 }
 
 func TestReplayThatPanicsDoesNotEndTheNode(t *testing.T) {
-	logged := ""
+	var logged strings.Builder
 	p := newPages(t.Context())
-	p.panicked = func(verb string, what any) { logged = fmt.Sprint(verb, ": ", what) }
+	p.work.logger = slog.New(slog.NewTextHandler(&logged, nil))
 	post := memory.New(memory.Config{})
 	openedRun(t, post, "r", 1)
-	if _, err := p.read(t.Context(), &Config{Post: panickingStore{post}}, "r", nil); !errors.Is(err, errPanic) || logged != "events: a reader's bug" {
-		t.Errorf("%v, logged %q", err, logged)
+	if _, err := p.read(t.Context(), &Config{Post: panickingStore{post}}, "r", nil); !errors.Is(err, errPanic) || !strings.Contains(logged.String(), `verb=events panic="a reader's bug"`) {
+		t.Errorf("%v, logged %q", err, logged.String())
 	}
 }

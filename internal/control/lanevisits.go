@@ -16,10 +16,14 @@ const (
 	laneTimeout  = 30 * time.Second
 )
 
-// laneVisits are the conversations that this node visits in the background, each by one goroutine.
+// laneVisits advances the lanes of conversations in the background, each by one goroutine.
 type laneVisits struct {
+	cfg  *Config
+	work *workGroup
+	runs *opener
+
 	mu   sync.Mutex
-	open map[string]*laneVisit
+	open map[string]*laneVisit // by conversation
 }
 
 // laneVisit is one conversation that is visited.
@@ -72,23 +76,23 @@ func (v *laneVisits) retry(visit *laneVisit, joins []string) {
 
 // LaneKnown visits the lane of a conversation in the background, and retries while the logs cannot be read. run is a
 // run that waits in the lane and may not have joined it; "": none.
-func (c *Control) LaneKnown(conversation, run string) {
-	if c.cfg.NoActors {
+func (v *laneVisits) LaneKnown(conversation, run string) {
+	if v.cfg.NoActors {
 		return
 	}
-	visit, first := c.visits.call(conversation, run)
+	visit, first := v.call(conversation, run)
 	if first {
-		c.startRequest(func() { c.visitLane(conversation, visit) })
+		v.work.start(func() { v.visitLane(conversation, visit) })
 	}
 }
 
-func (c *Control) visitLane(conversation string, visit *laneVisit) {
+func (v *laneVisits) visitLane(conversation string, visit *laneVisit) {
 	for pause := laneRetryMin; ; {
-		joins, ok := c.visits.begin(conversation, visit)
+		joins, ok := v.begin(conversation, visit)
 		if !ok {
 			return
 		}
-		wait, err := c.advanceOnce(conversation, joins)
+		wait, err := v.advanceOnce(conversation, joins)
 		switch {
 		case err == nil && wait == 0:
 			pause = laneRetryMin
@@ -96,28 +100,28 @@ func (c *Control) visitLane(conversation string, visit *laneVisit) {
 		case err == nil:
 			pause, joins = laneRetryMin, nil
 		case !bus.IsUnavailable(err) && !errors.Is(err, context.DeadlineExceeded) && !bus.IsFull(err):
-			c.cfg.Logger.Warn("a conversation does not advance; retrying", "conversation", conversation, "error", err)
+			v.cfg.Logger.Warn("a conversation does not advance; retrying", "conversation", conversation, "error", err)
 			fallthrough
 		default:
 			wait, pause = pause, min(2*pause, laneRetryMax)
 		}
-		c.visits.retry(visit, joins)
+		v.retry(visit, joins)
 		select {
 		case <-time.After(wait):
 		case <-visit.wake:
-		case <-c.ctx.Done():
+		case <-v.work.ctx.Done():
 			return
 		}
 	}
 }
 
-func (c *Control) advanceOnce(conversation string, joins []string) (again time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(c.ctx, laneTimeout)
+func (v *laneVisits) advanceOnce(conversation string, joins []string) (again time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(v.work.ctx, laneTimeout)
 	defer cancel()
 	for _, run := range joins {
-		if err := c.runs.joinLane(ctx, conversation, run); err != nil && !hasCode(err, client.CodeForbidden) { // a run of another owner has ended
+		if err := v.runs.joinLane(ctx, conversation, run); err != nil && !hasCode(err, client.CodeForbidden) { // a run of another owner has ended
 			return 0, err
 		}
 	}
-	return c.runs.advanceLane(ctx, conversation)
+	return v.runs.advanceLane(ctx, conversation)
 }

@@ -26,14 +26,23 @@ const (
 	lookAgainAfter = 2 * time.Second
 )
 
+// localRuns opens runs for callers in this process, and waits for their ends.
+type localRuns struct {
+	cfg   *Config
+	work  *workGroup
+	runs  *opener
+	views *viewer
+	slots chan struct{} // one for each run that is being opened
+}
+
 // OpenRun opens a run for a caller in this process. If ctx ends before the request has its turn, no run
 // is opened; after that ctx is ignored.
-func (c *Control) OpenRun(ctx context.Context, r *client.RunRequest) (client.RunAccepted, error) {
+func (c *localRuns) OpenRun(ctx context.Context, r *client.RunRequest) (client.RunAccepted, error) {
 	select {
-	case c.local <- struct{}{}:
+	case c.slots <- struct{}{}:
 	case <-ctx.Done():
 		return client.RunAccepted{}, fmt.Errorf("control: the request waited for its turn: %w", context.Cause(ctx))
-	case <-c.ctx.Done():
+	case <-c.work.ctx.Done():
 		return client.RunAccepted{}, errClosing
 	}
 	type outcome struct {
@@ -42,13 +51,13 @@ func (c *Control) OpenRun(ctx context.Context, r *client.RunRequest) (client.Run
 	}
 	done := make(chan outcome, 1)
 	// It runs in a goroutine of its own, so that the stack of the waiting caller stays small.
-	began := c.startRequest(func() {
-		defer func() { <-c.local }()
+	began := c.work.start(func() {
+		defer func() { <-c.slots }()
 		accepted, err := c.openLocal(r)
 		done <- outcome{accepted, err}
 	})
 	if !began {
-		<-c.local
+		<-c.slots
 		return client.RunAccepted{}, errClosing
 	}
 	o := <-done
@@ -56,17 +65,17 @@ func (c *Control) OpenRun(ctx context.Context, r *client.RunRequest) (client.Run
 }
 
 // openLocal serves the verb run: the request passes the same masking and strict decoding as from a client.
-func (c *Control) openLocal(r *client.RunRequest) (a client.RunAccepted, err error) {
+func (c *localRuns) openLocal(r *client.RunRequest) (a client.RunAccepted, err error) {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return a, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("the request does not encode: %v", err),
 			Hint: "max_budget_usd and temperature must be finite numbers, and json_schema must be JSON"}
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, localTimeout)
+	ctx, cancel := context.WithTimeout(c.work.ctx, localTimeout)
 	defer cancel()
-	reply, err := c.callRecovered(ctx, "run", handleJSON(c.runs.lookup, c.runs.openRun), c.cfg.Redact(data))
+	reply, err := c.work.callRecovered(ctx, "run", handleJSON(c.runs.lookup, c.runs.openRun), c.cfg.Redact(data))
 	if err != nil {
-		return a, c.newRefusal("run", err)
+		return a, c.cfg.newRefusal("run", err)
 	}
 	return reply.(client.RunAccepted), nil
 }
@@ -74,7 +83,7 @@ func (c *Control) openLocal(r *client.RunRequest) (a client.RunAccepted, err err
 // AwaitRun waits until a run is over or waits for a person. A run that existed before the waiter was
 // made is looked at immediately. Otherwise AwaitRun looks when it is woken, and again every lookAgainAfter while the
 // logs of the run cannot be read.
-func (c *Control) AwaitRun(ctx context.Context, w *RunWaiter, existed bool) (state client.RunState, result *event.Result, err error) {
+func (c *localRuns) AwaitRun(ctx context.Context, w *RunWaiter, existed bool) (state client.RunState, result *event.Result, err error) {
 	if !existed {
 		err = c.awaitChange(ctx, w, 0)
 	}
@@ -95,9 +104,9 @@ func (c *Control) AwaitRun(ctx context.Context, w *RunWaiter, existed bool) (sta
 }
 
 // readState returns the state of a run that is waited for, and its masked result.
-func (c *Control) readState(w *RunWaiter) (state client.RunState, result *event.Result, err error) {
+func (c *localRuns) readState(w *RunWaiter) (state client.RunState, result *event.Result, err error) {
 	if result = w.arrivedResult(); result != nil {
-		result, err = c.maskResult(*result)
+		result, err = maskResult(c.cfg.Redact, *result)
 		return client.RunFinished, result, err
 	}
 	info, err := c.getLocal(w.run)
@@ -105,7 +114,7 @@ func (c *Control) readState(w *RunWaiter) (state client.RunState, result *event.
 }
 
 // awaitChange waits until a run has changed, or for a pause if that is not 0.
-func (c *Control) awaitChange(ctx context.Context, w *RunWaiter, pause time.Duration) error {
+func (c *localRuns) awaitChange(ctx context.Context, w *RunWaiter, pause time.Duration) error {
 	var timeout <-chan time.Time
 	if pause > 0 {
 		timeout = time.After(pause)
@@ -117,35 +126,35 @@ func (c *Control) awaitChange(ctx context.Context, w *RunWaiter, pause time.Dura
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("control: wait: %w", ctx.Err())
-	case <-c.ctx.Done():
+	case <-c.work.ctx.Done():
 		return errClosing
 	}
 }
 
 // getLocal serves the verb get. Of the answer only the result is masked.
-func (c *Control) getLocal(run string) (info client.RunInfo, err error) {
-	ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
+func (c *localRuns) getLocal(run string) (info client.RunInfo, err error) {
+	ctx, cancel := context.WithTimeout(c.work.ctx, requestTimeout)
 	defer cancel()
-	reply, err := c.callRecovered(ctx, "get", func(ctx context.Context, _ []byte) (any, error) {
+	reply, err := c.work.callRecovered(ctx, "get", func(ctx context.Context, _ []byte) (any, error) {
 		return c.views.getRun(ctx, client.GetRequest{RunID: run})
 	}, nil)
 	if err != nil {
-		return info, c.newRefusal("get", err)
+		return info, c.cfg.newRefusal("get", err)
 	}
 	info = reply.(client.RunInfo)
 	if info.Result != nil {
-		info.Result, err = c.maskResult(*info.Result)
+		info.Result, err = maskResult(c.cfg.Redact, *info.Result)
 	}
 	return info, err
 }
 
 // maskResult masks a result as the reply to a client is masked.
-func (c *Control) maskResult(result event.Result) (*event.Result, error) {
+func maskResult(redact func([]byte) []byte, result event.Result) (*event.Result, error) {
 	data, err := json.Marshal(result)
 	if err != nil {
 		return nil, fmt.Errorf("control: the result does not encode: %w", err)
 	}
-	masked := c.cfg.Redact(data)
+	masked := redact(data)
 	if bytes.Equal(masked, data) {
 		return &result, nil
 	}

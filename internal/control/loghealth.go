@@ -1,15 +1,12 @@
 package control
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -35,7 +32,7 @@ func RunParkedEvent(at mailbox.Address, node string, r Report, now time.Time) ev
 
 // checkWritable returns the refusal of a request that needs an entry which cannot be stored
 // now; nil while the logs can be written.
-func (c *lookup) checkWritable() error {
+func (c *Config) checkWritable() error {
 	i := c.logHealth()
 	if i == nil || i.Low {
 		return nil
@@ -43,23 +40,13 @@ func (c *lookup) checkWritable() error {
 	return refuseUnwritable(i)
 }
 
-func (c *lookup) logHealth() *client.LogHealth {
-	if c.cfg.LogHealth == nil {
+func (c *Config) logHealth() *client.LogHealth {
+	if c.LogHealth == nil {
 		return nil
 	}
-	return c.cfg.LogHealth()
+	return c.LogHealth()
 }
 
 func refuseUnwritable(i *client.LogHealth) error {
 	return &client.Error{Code: client.CodeLogs, Text: i.Why, Hint: i.Remedy}
-}
-
-// explainError returns the true reason of an error: if the logs cannot be written, a mere timeout
-// becomes that refusal.
-func (c *Control) explainError(err error) error {
-	var known *client.Error
-	if i := c.runs.logHealth(); i != nil && !i.Low && !errors.As(err, &known) && (bus.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded)) {
-		return refuseUnwritable(i)
-	}
-	return err
 }

@@ -176,16 +176,16 @@ func (c *lookup) replayView(ctx context.Context, row Row) (runView, error) {
 		return l, nil
 	}
 	if err := c.cfg.Runs.repair(ctx, row.RunID, RowSummary{r.state.Summary(false), r.place, mailbox.Form}); err != nil {
-		c.logger().Warn("the summary of a run was not written into the index", "run", row.RunID, "error", err)
+		c.cfg.logger().Warn("the summary of a run was not written into the index", "run", row.RunID, "error", err)
 	}
 	return l, nil
 }
 
-func (c *lookup) logger() *slog.Logger {
-	if c.cfg.Logger == nil {
+func (c *Config) logger() *slog.Logger {
+	if c.Logger == nil {
 		return slog.New(slog.DiscardHandler)
 	}
-	return c.cfg.Logger
+	return c.Logger
 }
 
 // findAgent returns the address of an agent of a run. The summary names the agents that have not

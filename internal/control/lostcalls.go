@@ -71,7 +71,7 @@ func (c *viewer) callText(ctx context.Context, q Question) string {
 	}
 	s, _, err := c.replayTranscript(ctx, at)
 	if err != nil {
-		c.logger().Warn("the call of a question cannot be read", "run", q.RunID, "agent", q.Agent, "error", err)
+		c.cfg.logger().Warn("the call of a question cannot be read", "run", q.RunID, "agent", q.Agent, "error", err)
 		return ""
 	}
 	for _, m := range slices.Backward(s.History) {

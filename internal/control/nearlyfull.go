@@ -47,7 +47,7 @@ func (p *retentionPass) warnNearlyFull(ctx context.Context) error {
 	if why == "" || warned {
 		return nil
 	}
-	p.logger().Warn("storage is nearly full: new runs are refused beyond the limit", "why", why, "limit_percent", mailbox.RoomPercent, "remedy", roomHint)
+	p.cfg.logger().Warn("storage is nearly full: new runs are refused beyond the limit", "why", why, "limit_percent", mailbox.RoomPercent, "remedy", roomHint)
 	p.cfg.Publish(LogHealthEvent(p.cfg.Name, event.KindLogsLow, event.LogState{Why: why, Remedy: roomHint}, p.now))
 	return nil
 }

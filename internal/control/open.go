@@ -152,7 +152,7 @@ func (c *opener) purgeUploadedHistory(ctx context.Context, root mailbox.Address)
 		return
 	}
 	if err := c.purgeToTombstone(ctx, root.Bare(), nil); err != nil {
-		c.logger().Warn("cannot remove uploaded history", "log", root.Bare(), "error", err)
+		c.cfg.logger().Warn("cannot remove uploaded history", "log", root.Bare(), "error", err)
 	}
 }
 
@@ -214,7 +214,7 @@ func (c *opener) addRow(ctx context.Context, info client.RunInfo) error {
 		i.State, i.Conversation, i.Owner = cmp.Or(i.State, info.State), info.Conversation, info.Owner
 	})
 	if bus.IsFull(err) { // the run works, and its node adds the row once there is room
-		c.logger().Warn("a run was not added to the index", "run", info.RunID, "error", err)
+		c.cfg.logger().Warn("a run was not added to the index", "run", info.RunID, "error", err)
 		return nil
 	}
 	return err

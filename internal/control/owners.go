@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/lane"
 	"github.com/troupe-run/troupe/internal/schedule"
@@ -26,22 +25,6 @@ type ownerKey struct{}
 func requestOwner(ctx context.Context) string {
 	owner, _ := ctx.Value(ownerKey{}).(string) // requests of this node itself have none
 	return owner
-}
-
-// checkReply returns why a request is dropped: no node sends anything to its reply subject, not even a refusal. An owner gets
-// answers only in the inbox of that name, which others cannot read, or through a node, which asks in the name of a client of
-// its HTTP server.
-func (c *Control) checkReply(owner, reply string) error {
-	if reply != "" && !bus.CanAnswer(reply) {
-		return fmt.Errorf("%w: %.200q", errReply, reply)
-	}
-	if owner == "" || strings.HasPrefix(reply, bus.OwnerInbox(owner)+".") || strings.HasPrefix(reply, bus.NodeClientInbox+".") {
-		return nil
-	}
-	if alone := c.cfg.Cluster == nil && strings.HasPrefix(reply, bus.InboxPrefix(bus.RoleClient)+"."); alone {
-		return nil
-	}
-	return fmt.Errorf("%w: a request of %s must have its reply subject below %s, not %.200q", errReply, owner, bus.OwnerInbox(owner), reply)
 }
 
 // errOperators refuses a verb that concerns the runs of all owners.

@@ -71,7 +71,7 @@ func (c *viewer) readAgentState(ctx context.Context, run string, id spec.ID) (s 
 		s, _, err = c.replayTranscript(ctx, at)
 	}
 	if err != nil {
-		c.logger().Warn("the journal beside a question cannot be read", "run", run, "agent", id, "error", err)
+		c.cfg.logger().Warn("the journal beside a question cannot be read", "run", run, "agent", id, "error", err)
 	}
 	return s, err == nil
 }

@@ -1,44 +1,52 @@
 package control
 
 import (
-	"encoding/json"
-	"strconv"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/micro"
+	"context"
+	"errors"
+	"fmt"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 // newRefusal returns an error as clients see it: with a code, bounded and masked.
-func (c *Control) newRefusal(verb string, err error) *client.Error {
+func (c *Config) newRefusal(verb string, err error) *client.Error {
 	known := *toClientError(c.explainError(err))
 	if known.Code == client.CodeLimit {
-		c.cfg.Logger.Debug("a request was refused", "verb", verb, "why", known.Text)
+		c.Logger.Debug("a request was refused", "verb", verb, "why", known.Text)
 	}
-	known.Text, known.Hint = string(c.cfg.Redact([]byte(known.Text))), string(c.cfg.Redact([]byte(known.Hint)))
+	known.Text, known.Hint = string(c.Redact([]byte(known.Text))), string(c.Redact([]byte(known.Hint)))
 	known.Text = truncateText(known.Text, errorBytesMax)
 	return &known
 }
 
-func (c *Control) sendRefusal(verb string, r micro.Request, err error) {
-	known := c.newRefusal(verb, err)
-	header := nats.Header{micro.ErrorCodeHeader: {known.Code}, micro.ErrorHeader: {known.Text}}
-	if known.Hint != "" {
-		header[client.HintHeader] = []string{known.Hint}
+// explainError returns the true reason of an error: if the logs cannot be written, a mere timeout
+// becomes that refusal.
+func (c *Config) explainError(err error) error {
+	var known *client.Error
+	if i := c.logHealth(); i != nil && !i.Low && !errors.As(err, &known) && (bus.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded)) {
+		return refuseUnwritable(i)
 	}
-	if known.Reason != "" {
-		header[client.ReasonHeader] = []string{known.Reason}
+	return err
+}
+
+// errorBytesMax is the maximum size of an error's text in a reply: the text may quote the
+// request.
+const errorBytesMax = 4 << 10
+
+// toClientError finds the code of an error: what the client can do about it.
+func toClientError(err error) *client.Error {
+	var known *client.Error
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, mailbox.ErrTooLarge), errors.Is(err, mailbox.ErrMalformed):
+		return &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: fmt.Sprintf("a request must fit an entry of %d bytes", mailbox.EntryBytesMax)}
+	case errors.Is(err, mailbox.ErrFull), bus.IsFull(err):
+		return &client.Error{Code: client.CodeLimit, Text: err.Error(), Hint: roomHint}
+	case bus.IsUnavailable(err), errors.Is(err, context.Canceled), errors.Is(err, mailbox.ErrClosed):
+		return &client.Error{Code: client.CodeUnavailable, Text: err.Error(), Hint: "ask again"}
 	}
-	if known.Retry > 0 {
-		header[client.RetryHeader] = []string{strconv.FormatInt(known.Retry.Milliseconds(), 10)}
-	}
-	// The headers are for programs; `nats req --raw` shows the body only.
-	body, err := json.Marshal(map[string]string{"error": known.Text, "code": known.Code, "hint": known.Hint})
-	if err == nil {
-		err = c.sendReply(r, header, body)
-	}
-	if err != nil {
-		c.cfg.Logger.Warn("a refusal was not delivered", "verb", verb, "error", err)
-	}
+	return &client.Error{Code: client.CodeInternal, Text: err.Error()}
 }

@@ -71,7 +71,7 @@ func (r *retention) run(ctx context.Context) {
 			return
 		}
 		if err := r.runPass(ctx, r.cfg.Now()); err != nil && ctx.Err() == nil {
-			r.logger().Warn("retention pass failed; retrying", "in", every, "error", err)
+			r.cfg.logger().Warn("retention pass failed; retrying", "in", every, "error", err)
 		}
 		timer.Reset(every)
 	}
@@ -195,11 +195,11 @@ func (p *retentionPass) removeStrays(ctx context.Context, runs []string) error {
 		cancel()
 		switch {
 		case err == nil:
-			p.logger().Info("removed attachments of a run that was never opened", "run", run)
+			p.cfg.logger().Info("removed attachments of a run that was never opened", "run", run)
 		case ctx.Err() != nil || bus.IsUnavailable(err):
 			return fmt.Errorf("control: retention: %s: %w", run, err)
 		case !hasCode(err, client.CodeConflict): // a conflict: the run was opened meanwhile
-			p.logger().Warn("cannot remove attachments of a run that was never opened", "run", run, "error", err)
+			p.cfg.logger().Warn("cannot remove attachments of a run that was never opened", "run", run, "error", err)
 		}
 	}
 	return nil
@@ -244,7 +244,7 @@ func (p *retentionPass) removeOne(ctx context.Context, run *endedRun, why string
 	if ctx.Err() != nil || p.failures >= removalFailuresMax {
 		return removed, err
 	}
-	p.logger().Warn("cannot remove a run; continuing with the others", "run", run.RunID, "error", err)
+	p.cfg.logger().Warn("cannot remove a run; continuing with the others", "run", run.RunID, "error", err)
 	return removed, nil
 }
 
@@ -261,7 +261,7 @@ func (p *retentionPass) removeWithin(ctx context.Context, run *endedRun, why str
 	if err != nil {
 		return false, p.logUnlessFatal(ctx, err, "cannot remove a run", "run", run.RunID)
 	}
-	p.logger().Debug("retention keeps a run", "run", run.RunID, "why", reason)
+	p.cfg.logger().Debug("retention keeps a run", "run", run.RunID, "why", reason)
 	return false, nil
 }
 
@@ -270,7 +270,7 @@ func (p *retentionPass) logUnlessFatal(ctx context.Context, err error, text, kin
 	if ctx.Err() != nil || bus.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("control: retention: %s: %w", id, err)
 	}
-	p.logger().Warn(text, kind, id, "error", err)
+	p.cfg.logger().Warn(text, kind, id, "error", err)
 	return nil
 }
 
@@ -354,7 +354,7 @@ func (p *retentionPass) removeAndPublish(ctx context.Context, run *endedRun, con
 		return true, nil // by a request meanwhile
 	}
 	p.cfg.Publish(runRemovedEvent(run, p.cfg.Name, event.RunRemoved{Why: why, Ended: run.Ended, Bytes: size + blobs}, p.now))
-	p.logger().Info("run removed", "run", run.RunID, "why", why, "ended", run.Ended, "bytes", size+blobs)
+	p.cfg.logger().Info("run removed", "run", run.RunID, "why", why, "ended", run.Ended, "bytes", size+blobs)
 	if conversation != "" {
 		p.removeEmptyLane(ctx, conversation)
 	}
@@ -369,7 +369,7 @@ func (p *retentionPass) removeEmptyLane(ctx context.Context, conversation string
 		_, err = p.deleteConversation(ctx, conversation)
 	}
 	if err != nil && !isNotFound(err) && !hasCode(err, client.CodeConflict) {
-		p.logger().Warn("cannot remove an empty lane", "conversation", conversation, "error", err)
+		p.cfg.logger().Warn("cannot remove an empty lane", "conversation", conversation, "error", err)
 	}
 }
 

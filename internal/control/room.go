@@ -53,7 +53,7 @@ func (r *storeRoom) findFull(ctx context.Context, logs, index measuredRoom) stri
 
 // checkRoom refuses new runs if the logs or the index are too full for them to end.
 func (c *opener) checkRoom(ctx context.Context) error {
-	if i := c.logHealth(); i != nil {
+	if i := c.cfg.logHealth(); i != nil {
 		return refuseUnwritable(i)
 	}
 	if full := c.room.findFull(ctx, c.cfg.Post, c.cfg.Runs); full != "" {

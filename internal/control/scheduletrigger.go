@@ -24,7 +24,7 @@ const (
 )
 
 // takeMessage waits for the next message of a trigger and begins its run. wait is when the next may come.
-func (c *Control) takeMessage(ctx context.Context, id string, s *schedule.State) (wait time.Duration, err error) {
+func (c *scheduler) takeMessage(ctx context.Context, id string, s *schedule.State) (wait time.Duration, err error) {
 	if ms := s.TriggerWaitMS(c.cfg.Now().UnixMilli()); ms > 0 {
 		return time.Duration(ms) * time.Millisecond, nil
 	}
@@ -43,7 +43,7 @@ func (c *Control) takeMessage(ctx context.Context, id string, s *schedule.State)
 
 // beginByMessage begins the run of a message, unless one with the same Nats-Msg-Id began one. The log decides which run
 // that is, so a message that comes again, or to two nodes, begins one run.
-func (c *Control) beginByMessage(ctx context.Context, id string, s *schedule.State, m *bus.TriggerMessage) error {
+func (c *scheduler) beginByMessage(ctx context.Context, id string, s *schedule.State, m *bus.TriggerMessage) error {
 	key := m.ID
 	if len(key) > triggerIDBytesMax {
 		sum := sha256.Sum256([]byte(key))

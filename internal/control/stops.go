@@ -71,7 +71,7 @@ func isCancelLogged(s supervisor.Summary, f agent.Canceled) bool {
 func (c *canceler) awaitStops(ctx context.Context, l runView, r client.CancelRequest, f agent.Canceled) client.CancelReply {
 	warn := func(err error) {
 		if err != nil {
-			c.logger().Warn("agents were not reached by a cancel", "run", r.RunID, "error", err)
+			c.cfg.logger().Warn("agents were not reached by a cancel", "run", r.RunID, "error", err)
 		}
 	}
 	wait := r.Wait()

@@ -28,8 +28,15 @@ const (
 	queryBytesMax  = 256
 )
 
+// storedAnswers gives agents the answers that clients have left on the server while no node was up.
+type storedAnswers struct {
+	cfg  *Config
+	work *workGroup
+	runs *opener
+}
+
 // readStoredAnswers reads the answers that clients have left on the server while no node was up.
-func (c *Control) readStoredAnswers(ctx context.Context) {
+func (c *storedAnswers) readStoredAnswers(ctx context.Context) {
 	for ctx.Err() == nil {
 		m, err := c.nextAnswer(ctx)
 		switch {
@@ -47,7 +54,7 @@ func (c *Control) readStoredAnswers(ctx context.Context) {
 	}
 }
 
-func (c *Control) nextAnswer(ctx context.Context) (jetstream.Msg, error) {
+func (c *storedAnswers) nextAnswer(ctx context.Context) (jetstream.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
 	return c.cfg.Answers.Next(jetstream.FetchContext(ctx))
@@ -55,11 +62,11 @@ func (c *Control) nextAnswer(ctx context.Context) (jetstream.Msg, error) {
 
 // takeStoredAnswer answers a question with what a client has left. The answer is removed once it is in the log of the
 // agent, or refused.
-func (c *Control) takeStoredAnswer(ctx context.Context, m jetstream.Msg) {
+func (c *storedAnswers) takeStoredAnswer(ctx context.Context, m jetstream.Msg) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var r client.AnswerRequest
-	_, err := c.callRecovered(ctx, "answer", func(ctx context.Context, data []byte) (any, error) {
+	_, err := c.work.callRecovered(ctx, "answer", func(ctx context.Context, data []byte) (any, error) {
 		if err := c.readAnswer(m.Subject(), data, &r); err != nil {
 			return nil, err
 		}
@@ -74,7 +81,7 @@ func (c *Control) takeStoredAnswer(ctx context.Context, m jetstream.Msg) {
 	if meta, metaErr := m.Metadata(); metaErr == nil {
 		tries = meta.NumDelivered
 	}
-	refusal := c.newRefusal("answer", err)
+	refusal := c.cfg.newRefusal("answer", err)
 	mayPass := refusal.Code == client.CodeNotFound || refusal.Code == client.CodeInternal // an answer that fails by a bug does not come for ever
 	if isPassing(refusal.Code) || mayPass && tries < answerTries {
 		pause := min(answerPause<<min(tries-1, answerTries), answerPauseMax)
@@ -95,7 +102,7 @@ func isPassing(code string) bool {
 }
 
 // readAnswer decodes an answer, whose subject names its run.
-func (c *Control) readAnswer(subject string, data []byte, r *client.AnswerRequest) error {
+func (c *storedAnswers) readAnswer(subject string, data []byte, r *client.AnswerRequest) error {
 	run, err := c.cfg.Names.ParseAnswer(subject)
 	if err == nil {
 		err = decodeStrict(data, r)
@@ -131,7 +138,7 @@ func (c *commander) answerStored(ctx context.Context, r client.AnswerRequest) (a
 
 // refuseStoredAnswer reports an answer that has no effect by an event: its sender does not wait for the reply. A run
 // that does not exist has no events.
-func (c *Control) refuseStoredAnswer(ctx context.Context, r client.AnswerRequest, why *client.Error) {
+func (c *storedAnswers) refuseStoredAnswer(ctx context.Context, r client.AnswerRequest, why *client.Error) {
 	c.cfg.Logger.Warn("an answer that waited for a node was refused", "run", r.RunID, "query", clip.Text(r.Query, queryBytesMax), "code", why.Code, "error", why.Text)
 	if _, err := c.runs.findRun(ctx, r.RunID); err != nil {
 		return
@@ -141,7 +148,7 @@ func (c *Control) refuseStoredAnswer(ctx context.Context, r client.AnswerRequest
 		Kind: event.KindQueryRefused, Data: event.QueryRefused{Query: clip.Text(r.Query, queryBytesMax), By: answeredBy(r.By), Code: why.Code, Why: why.Text}})
 }
 
-func (c *Control) settleStoredAnswer(r client.AnswerRequest, err error) {
+func (c *storedAnswers) settleStoredAnswer(r client.AnswerRequest, err error) {
 	if err != nil { // it comes again, and then has no further effect
 		c.cfg.Logger.Warn("the stream of answers was not told that an answer was read", "run", r.RunID, "error", err)
 	}

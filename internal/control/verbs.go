@@ -155,7 +155,7 @@ func (c *commander) appendToViewed(ctx context.Context, l runView, request strin
 	case finished:
 		return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%s is over", run), Hint: "`troupe result` shows how it ended"}
 	}
-	if err := c.checkWritable(); err != nil {
+	if err := c.cfg.checkWritable(); err != nil {
 		return nil, err
 	}
 	return struct{}{}, c.cfg.Node.Command(ctx, address, request, kind, body)

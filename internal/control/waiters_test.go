@@ -15,7 +15,7 @@ import (
 func waitingControl(t *testing.T) *Control {
 	t.Helper()
 	c := newControl(Config{Runs: OpenRuns(bucketsOf(t, startEmbedded(t))), Redact: func(data []byte) []byte { return data }})
-	c.ctx, c.endRequests = context.WithCancel(t.Context())
+	t.Cleanup(c.work.close)
 	return c
 }
 
@@ -60,7 +60,7 @@ func TestTheWaitOfACallerEndsWithItsContextAndWithTheNode(t *testing.T) {
 	if _, _, err := c.AwaitRun(ctx, w, false); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	c.endRequests()
+	c.work.end()
 	if _, _, err := c.AwaitRun(t.Context(), w, false); !hasCode(err, client.CodeUnavailable) {
 		t.Error(err)
 	}

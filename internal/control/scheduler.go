@@ -23,22 +23,26 @@ const (
 	scheduleStepsMax = 50
 )
 
-// scheduleVisits are the schedules that this node looks after, each by one goroutine.
-type scheduleVisits struct {
+// scheduler begins the runs of the schedules that this node looks after: each has one goroutine, which reads the log of
+// the schedule and carries out what is due.
+type scheduler struct {
+	cfg  *Config
+	work *workGroup
+	runs *opener
+
 	mu   sync.Mutex
-	open map[string]chan struct{}
+	open map[string]chan struct{} // wakes the goroutine of a schedule
 }
 
 // WatchSchedule begins the runs of a schedule from now on. If it does already, it reads the log again at once, which
 // has a new entry. It does not block.
-func (c *Control) WatchSchedule(id string) {
+func (c *scheduler) WatchSchedule(id string) {
 	if !c.cfg.KeepsSchedules {
 		return
 	}
-	v := &c.schedules
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	wake, there := v.open[id]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	wake, there := c.open[id]
 	if there {
 		select {
 		case wake <- struct{}{}:
@@ -46,46 +50,46 @@ func (c *Control) WatchSchedule(id string) {
 		}
 		return
 	}
-	if v.open == nil {
-		v.open = map[string]chan struct{}{}
+	if c.open == nil {
+		c.open = map[string]chan struct{}{}
 	}
 	wake = make(chan struct{}, 1)
-	v.open[id] = wake
-	c.startRequest(func() { c.advanceSchedule(id, wake) })
+	c.open[id] = wake
+	c.work.start(func() { c.advanceSchedule(id, wake) })
 }
 
 // endVisit forgets a schedule, unless it was called for again.
-func (v *scheduleVisits) endVisit(id string, wake chan struct{}) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func (c *scheduler) endVisit(id string, wake chan struct{}) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	select {
 	case <-wake:
 		return false
 	default:
-		delete(v.open, id)
+		delete(c.open, id)
 		return true
 	}
 }
 
 // advanceSchedule carries out what the log of a schedule says next, until nothing is due any more or this node has lost
 // the log.
-func (c *Control) advanceSchedule(id string, wake chan struct{}) {
+func (c *scheduler) advanceSchedule(id string, wake chan struct{}) {
 	for pause := laneRetryMin; ; {
 		if c.cfg.HoldsLog != nil && !c.cfg.HoldsLog(schedule.LogOf(id)) { // the node that holds it looks after it
-			if c.schedules.endVisit(id, wake) {
+			if c.endVisit(id, wake) {
 				return
 			}
 			continue
 		}
 		wait, more, err := c.LookAtSchedule(id)
 		switch {
-		case err != nil && c.ctx.Err() == nil:
+		case err != nil && c.work.ctx.Err() == nil:
 			if !bus.IsUnavailable(err) && !errors.Is(err, context.DeadlineExceeded) && !bus.IsFull(err) {
 				c.cfg.Logger.Warn("a schedule does not go on; retrying", "schedule", id, "error", err)
 			}
 			wait, pause = pause, min(2*pause, laneRetryMax)
 		case !more:
-			if c.schedules.endVisit(id, wake) {
+			if c.endVisit(id, wake) {
 				return
 			}
 			continue
@@ -95,7 +99,7 @@ func (c *Control) advanceSchedule(id string, wake chan struct{}) {
 		select {
 		case <-time.After(min(wait, scheduleLookMax)):
 		case <-wake:
-		case <-c.ctx.Done():
+		case <-c.work.ctx.Done():
 			return
 		}
 	}
@@ -103,8 +107,8 @@ func (c *Control) advanceSchedule(id string, wake chan struct{}) {
 
 // LookAtSchedule performs the due steps of a schedule. wait is when it must be looked at again; more is false if
 // nothing is due any more. Several nodes may do it at once.
-func (c *Control) LookAtSchedule(id string) (wait time.Duration, more bool, err error) {
-	ctx, cancel := context.WithTimeout(c.ctx, scheduleTimeout)
+func (c *scheduler) LookAtSchedule(id string) (wait time.Duration, more bool, err error) {
+	ctx, cancel := context.WithTimeout(c.work.ctx, scheduleTimeout)
 	defer cancel()
 	for range scheduleStepsMax {
 		s, err := schedulesOf(c.runs.lookup).readSchedule(ctx, id)
@@ -144,7 +148,7 @@ func (c *Control) LookAtSchedule(id string) (wait time.Duration, more bool, err 
 }
 
 // decideDue appends a decision. wait is how much too early it was by the clock of the log.
-func (c *Control) decideDue(ctx context.Context, id string, f schedule.Due) (wait time.Duration, err error) {
+func (c *scheduler) decideDue(ctx context.Context, id string, f schedule.Due) (wait time.Duration, err error) {
 	s, err := schedulesOf(c.runs.lookup).appendToSchedule(ctx, id, f)
 	if err != nil {
 		return 0, err
@@ -159,7 +163,7 @@ func (c *Control) decideDue(ctx context.Context, id string, f schedule.Due) (wai
 }
 
 // openDue opens the run of a due time, and appends that it did. Two nodes that do the same open one run.
-func (c *Control) openDue(ctx context.Context, id string, s *schedule.State, act schedule.Open) error {
+func (c *scheduler) openDue(ctx context.Context, id string, s *schedule.State, act schedule.Open) error {
 	refused, err := c.openScheduled(ctx, s, act.Run, "")
 	if err != nil {
 		return err
@@ -175,7 +179,7 @@ func (c *Control) openDue(ctx context.Context, id string, s *schedule.State, act
 }
 
 // condenseSchedule keeps the log of a schedule short.
-func (c *Control) condenseSchedule(ctx context.Context, id string, s *schedule.State) error {
+func (c *scheduler) condenseSchedule(ctx context.Context, id string, s *schedule.State) error {
 	f, long := s.Condense()
 	if !long {
 		return nil
@@ -189,13 +193,13 @@ func (c *Control) condenseSchedule(ctx context.Context, id string, s *schedule.S
 
 // openScheduled opens a run of a schedule, with a text below its prompt. refused says why it can never be
 // opened; err is for what may go by.
-func (c *Control) openScheduled(ctx context.Context, s *schedule.State, run, text string) (refused *client.Error, err error) {
+func (c *scheduler) openScheduled(ctx context.Context, s *schedule.State, run, text string) (refused *client.Error, err error) {
 	r := scheduledRequest(s)
 	if r == nil {
 		return &client.Error{Code: client.CodeBad, Text: "the request of the schedule does not decode"}, nil
 	}
 	r.RunID, r.Prompt, r.Outside, r.Owner = run, r.Prompt+text, r.Outside || text != "", s.Owner
-	_, err = c.callRecovered(ctx, "schedule", func(ctx context.Context, _ []byte) (any, error) {
+	_, err = c.work.callRecovered(ctx, "schedule", func(ctx context.Context, _ []byte) (any, error) {
 		if err := c.runs.checkOwnRun(ctx, run, s.Owner); err != nil {
 			return nil, err
 		}
@@ -204,25 +208,25 @@ func (c *Control) openScheduled(ctx context.Context, s *schedule.State, run, tex
 	if err == nil || isGone(err) { // it was opened before, and deleted since
 		return nil, nil
 	}
-	known := c.newRefusal("run", err)
+	known := c.cfg.newRefusal("run", err)
 	if known.Code >= client.CodeInternal || known.Code == client.CodeLimit {
 		return nil, err
 	}
 	return known, nil
 }
 
-func (c *Control) publishFired(id string, f event.ScheduleFired) {
+func (c *scheduler) publishFired(id string, f event.ScheduleFired) {
 	f.Schedule = id
 	c.publishScheduled(event.KindScheduleFired, id+"."+f.RunID, f)
 }
 
-func (c *Control) publishMissed(id string, due int64, f event.ScheduleMissed) {
+func (c *scheduler) publishMissed(id string, due int64, f event.ScheduleMissed) {
 	f.Schedule, f.Due = id, formatMS(due)
 	c.publishScheduled(event.KindScheduleMissed, fmt.Sprintf("%s.%d", id, due), f)
 }
 
 // publishScheduled publishes an event of a schedule. Two nodes that do the same give it the same id.
-func (c *Control) publishScheduled(kind event.Kind, what string, data any) {
+func (c *scheduler) publishScheduled(kind event.Kind, what string, data any) {
 	c.cfg.Publish(event.Published{V: 1, ID: fmt.Sprintf("%s#%s.%s", ClusterRun, what, kind), TS: event.FormatStamp(c.cfg.Now().UnixMilli()), Run: ClusterRun,
 		Agent: strings.ToLower(c.cfg.Name), Node: c.cfg.Name, Kind: kind, Data: data})
 }
