@@ -17,7 +17,6 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/permission/person"
-	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -41,7 +40,7 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 	if !ok {
 		return refuseMissing(ctx, c.cfg.Post, l, r)
 	}
-	q, open, err := c.readApproval(ctx, r.RunID, q)
+	q, open, err := readApproval(ctx, c.cfg.Post, r.RunID, q)
 	switch {
 	case err != nil:
 		return nil, err
@@ -115,7 +114,7 @@ func (c *commander) lookForQuestion(ctx context.Context, r client.AnswerRequest)
 	}
 	q, ok, err = findQuestion(l, r)
 	if l.summary.QuestionsCut && (!ok || r.Agent == "" || len(l.row.Answered) >= answeredMax) {
-		if l, err = c.viewRunFully(ctx, l.row); err != nil {
+		if l, err = c.views.viewRunFully(ctx, l.row); err != nil {
 			return l, q, false, err
 		}
 		q, ok, err = findQuestion(l, r)
@@ -287,31 +286,4 @@ func (r *Runs) settleAnswer(ctx context.Context, run string, mark AnsweredQuesti
 
 func (a AnsweredQuestion) isSameQuestion(b AnsweredQuestion) bool {
 	return a.Agent == b.Agent && a.Query == b.Query && a.Asked == b.Asked
-}
-
-// settleMarks reads the logs of agents whose questions are marked as answered by requests that may
-// have died before they appended the answer.
-func (c *lookup) settleMarks(ctx context.Context, l *runView) error {
-	now := time.Now()
-	for _, mark := range slices.Clone(l.row.Answered) {
-		i := slices.IndexFunc(l.summary.Questions, mark.names)
-		if i < 0 || !mark.isDoubtful(now) {
-			continue
-		}
-		s, err := ReplayAgent(ctx, c.cfg.Post, mailbox.At(l.row.RunID, string(mark.Agent)).In(l.summary.Questions[i].Pool))
-		if isNewer(err) {
-			continue // this release could not answer it
-		}
-		if err != nil {
-			return err
-		}
-		logged := s.Phase != agent.Waiting || s.Suspended.Question.Query != mark.Query
-		if err := c.cfg.Runs.settleAnswer(ctx, l.row.RunID, mark, logged); err != nil {
-			c.cfg.logger().Warn("a mark of an answer stays doubtful in the index", "run", l.row.RunID, "agent", mark.Agent, "error", err)
-		}
-		if !logged {
-			l.row.Answered = slices.DeleteFunc(slices.Clone(l.row.Answered), func(a AnsweredQuestion) bool { return a == mark })
-		}
-	}
-	return nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // parkedRun is an idleRun whose root has asked question q.
-func parkedRun(t *testing.T) *opener {
+func parkedRun(t *testing.T) *parts {
 	t.Helper()
 	c := idleRun(t)
 	if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive}); err != nil {
@@ -25,7 +25,7 @@ func parkedRun(t *testing.T) *opener {
 }
 
 // askQuestion records in the log of the run that its root asks question q.
-func askQuestion(t *testing.T, c *opener) {
+func askQuestion(t *testing.T, c *parts) {
 	t.Helper()
 	body, err := mailbox.Marshal(agent.Park{Query: "q", Question: "Which?", Reason: spec.NeedsHuman})
 	if err != nil {
@@ -43,7 +43,7 @@ func askQuestion(t *testing.T, c *opener) {
 }
 
 // answersIn returns the answers in the log of the root.
-func answersIn(t *testing.T, c *opener) (decisions []spec.Decision) {
+func answersIn(t *testing.T, c *parts) (decisions []spec.Decision) {
 	t.Helper()
 	err := c.cfg.Post.Read(t.Context(), mailbox.At("r", "root"), 0, 0, func(m mailbox.Message) error {
 		e, err := mailbox.Decode(m.Data)
@@ -74,7 +74,7 @@ func TestAnswerThatIsFasterThanTheLogCounts(t *testing.T) {
 	}
 	asked := make(chan struct{})
 	time.AfterFunc(questionLag/10, func() { askQuestion(t, c); close(asked) })
-	if _, err := c.answerQuery(t.Context(), client.AnswerRequest{RunID: "r", Request: "once", Query: "q", Decision: spec.Approve}); err != nil {
+	if _, err := c.commander.answerQuery(t.Context(), client.AnswerRequest{RunID: "r", Request: "once", Query: "q", Decision: spec.Approve}); err != nil {
 		t.Error(err)
 	}
 	<-asked
@@ -88,12 +88,12 @@ func TestAnswerThatIsFasterThanTheLogCounts(t *testing.T) {
 func TestOneOfTwoAnswersCounts(t *testing.T) {
 	t.Parallel()
 	c := parkedRun(t)
-	other := newOpener(c.cfg) // another node
+	other := newParts(c.cfg) // another node
 	decisions := []spec.Decision{spec.Approve, spec.Deny}
 	errs := make(chan error, len(decisions))
-	for i, o := range []*opener{c, other} {
+	for i, o := range []*parts{c, other} {
 		go func() {
-			_, err := o.answerQuery(t.Context(), client.AnswerRequest{RunID: "r", Request: string(decisions[i]), Query: "q", Decision: decisions[i]})
+			_, err := o.commander.answerQuery(t.Context(), client.AnswerRequest{RunID: "r", Request: string(decisions[i]), Query: "q", Decision: decisions[i]})
 			if err != nil && !hasCode(err, client.CodeConflict) {
 				err = fmt.Errorf("unexpected: %w", err)
 			}
@@ -112,7 +112,7 @@ func TestOneOfTwoAnswersCounts(t *testing.T) {
 	if told != 1 || len(logged) != 1 {
 		t.Fatalf("%d were told that their answer counts; the log has %q", told, logged)
 	}
-	if _, err := other.answerQuery(t.Context(), client.AnswerRequest{RunID: "r", Request: string(logged[0]), Query: "q", Decision: logged[0]}); err != nil {
+	if _, err := other.commander.answerQuery(t.Context(), client.AnswerRequest{RunID: "r", Request: string(logged[0]), Query: "q", Decision: logged[0]}); err != nil {
 		t.Errorf("the request that counts, sent again: %v", err)
 	}
 }
@@ -174,7 +174,7 @@ func TestADoubtfulMarkIsCheckedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := c.viewRun(t.Context(), row)
+	l, err := c.views.viewRun(t.Context(), row)
 	if err != nil || len(l.questions()) != 1 {
 		t.Fatalf("%+v, %v", l, err)
 	}
@@ -194,7 +194,7 @@ func TestADoubtfulMarkIsCheckedOnce(t *testing.T) {
 		if row, _, err = c.cfg.Runs.getRow(t.Context(), "r"); err != nil {
 			t.Fatal(err)
 		}
-		if now, err := c.viewRun(t.Context(), row); err != nil || len(now.questions()) != 0 {
+		if now, err := c.views.viewRun(t.Context(), row); err != nil || len(now.questions()) != 0 {
 			t.Errorf("%s: %+v, %v", tt.what, now.questions(), err)
 		}
 		if row, _, err = c.cfg.Runs.getRow(t.Context(), "r"); err != nil || len(row.Answered) != 1 || row.Answered[0].Logged != tt.logged {
@@ -260,7 +260,7 @@ func TestARunWhoseQuestionsAreAnsweredIsNotParked(t *testing.T) {
 		}
 	}
 	record(r.place, true)
-	if _, err := c.answerQuery(t.Context(), client.AnswerRequest{RunID: "r", Request: "a", Query: "q", Decision: "approve"}); err != nil {
+	if _, err := c.commander.answerQuery(t.Context(), client.AnswerRequest{RunID: "r", Request: "a", Query: "q", Decision: "approve"}); err != nil {
 		t.Fatal(err)
 	}
 	record(r.place+1, false)

@@ -30,11 +30,11 @@ func (c *commander) approveFirst(ctx context.Context, l runView, r client.Answer
 
 // readApproval returns a question that two people must approve with the approval that the log of its agent has: the run
 // learns of it once a node acts on the agent. open is false if the log has an answer that decides.
-func (c *lookup) readApproval(ctx context.Context, run string, q supervisor.OpenQuestion) (now supervisor.OpenQuestion, open bool, err error) {
+func readApproval(ctx context.Context, post mailbox.Store, run string, q supervisor.OpenQuestion) (now supervisor.OpenQuestion, open bool, err error) {
 	if q.Approvals < 2 {
 		return q, true, nil
 	}
-	s, err := ReplayAgent(ctx, c.cfg.Post, mailbox.At(run, string(q.Agent)).In(q.Pool))
+	s, err := ReplayAgent(ctx, post, mailbox.At(run, string(q.Agent)).In(q.Pool))
 	if err != nil {
 		return q, true, err
 	}

@@ -9,9 +9,16 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
+// attachments stores the files that will be attached to the prompts of runs, before the runs exist.
+type attachments struct {
+	cfg       *Config
+	locks     *runLocks
+	admission *admission
+}
+
 // attachPart stores a part of a file that will be attached to the prompt of a run, before the
 // run exists. It is idempotent: a client may send the same part again.
-func (c *opener) attachPart(ctx context.Context, r client.AttachRequest) (any, error) {
+func (c *attachments) attachPart(ctx context.Context, r client.AttachRequest) (any, error) {
 	if err := checkRunID(r.RunID); err != nil {
 		return nil, err
 	}
@@ -39,7 +46,7 @@ func (c *opener) attachPart(ctx context.Context, r client.AttachRequest) (any, e
 	// Another node may have deleted the run meanwhile, before or after these blobs were
 	// stored. Only if the run is gone are they orphaned: a read error proves nothing about the
 	// run.
-	err = c.explainMissing(ctx, r.RunID)
+	err = explainMissing(ctx, c.cfg.Post, r.RunID)
 	switch {
 	case isGone(err):
 		return nil, errors.Join(err, c.cfg.Blobs.Drop(ctx, r.RunID))
@@ -52,7 +59,7 @@ func (c *opener) attachPart(ctx context.Context, r client.AttachRequest) (any, e
 // checkAttachable rejects parts that no run would read or remove: parts for a run that was
 // deleted, or that exists without them, and parts for which there is no room (PROTOCOL
 // P16).
-func (c *opener) checkAttachable(ctx context.Context, r client.AttachRequest) error {
+func (c *attachments) checkAttachable(ctx context.Context, r client.AttachRequest) error {
 	_, listed, err := c.cfg.Runs.Get(ctx, r.RunID)
 	if err != nil {
 		return err
@@ -64,8 +71,8 @@ func (c *opener) checkAttachable(ctx context.Context, r client.AttachRequest) er
 		}
 		return err
 	}
-	if err := c.explainMissing(ctx, r.RunID); !isNotFound(err) {
+	if err := explainMissing(ctx, c.cfg.Post, r.RunID); !isNotFound(err) {
 		return err
 	}
-	return c.checkRoom(ctx)
+	return c.admission.checkRoom(ctx)
 }

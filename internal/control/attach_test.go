@@ -71,9 +71,9 @@ func TestAttachmentIsRefusedWithoutRoomForTheRun(t *testing.T) {
 	buckets := bucketsOf(t, startEmbedded(t))
 	blobs, data := blobs.New(), []byte("hello")
 	for percent, code := range map[uint64]string{mailbox.RoomPercent: "", mailbox.RoomPercent + 1: client.CodeLimit} {
-		c := newOpener(&Config{Post: fullStore{memory.New(memory.Config{}), percent}, Runs: OpenRuns(buckets), Blobs: blobs})
+		c := newParts(&Config{Post: fullStore{memory.New(memory.Config{}), percent}, Runs: OpenRuns(buckets), Blobs: blobs})
 		run := client.NewID()
-		_, err := c.attachPart(t.Context(), client.AttachRequest{RunID: run, Data: data})
+		_, err := c.attachments.attachPart(t.Context(), client.AttachRequest{RunID: run, Data: data})
 		var refused *client.Error
 		if errors.As(err, &refused) != (code != "") || refused != nil && refused.Code != code {
 			t.Errorf("%d %%: %v", percent, err)
@@ -106,12 +106,12 @@ func TestAnErrorOfTheLogsTakesNoAttachmentBack(t *testing.T) {
 	buckets := bucketsOf(t, startEmbedded(t))
 	blobs, run, first := blobs.New(), client.NewID(), []byte("first")
 	logs := &failingStore{Store: memory.New(memory.Config{}), after: 100}
-	c := newOpener(&Config{Post: logs, Runs: OpenRuns(buckets), Blobs: blobs})
-	if _, err := c.attachPart(t.Context(), client.AttachRequest{RunID: run, Data: first}); err != nil {
+	c := newParts(&Config{Post: logs, Runs: OpenRuns(buckets), Blobs: blobs})
+	if _, err := c.attachments.attachPart(t.Context(), client.AttachRequest{RunID: run, Data: first}); err != nil {
 		t.Fatal(err)
 	}
 	logs.after = 1 // the first reading is before the part is kept
-	if _, err := c.attachPart(t.Context(), client.AttachRequest{RunID: run, Data: []byte("second")}); !errors.Is(err, errBlink) {
+	if _, err := c.attachments.attachPart(t.Context(), client.AttachRequest{RunID: run, Data: []byte("second")}); !errors.Is(err, errBlink) {
 		t.Fatalf("the second part: %v", err)
 	}
 	if _, _, err := blobs.Get(t.Context(), run, mailbox.BlobRef(first), 0, 10); err != nil {

@@ -16,18 +16,13 @@ const backlogByMax = 200
 
 const backlogHint = "`troupe backlog RUN` shows the tasks; see docs/backlog.md"
 
-// serveBacklog serves the verb backlog.
-func serveBacklog(c *commander) func(context.Context, client.BacklogRequest) (any, error) {
-	return func(ctx context.Context, r client.BacklogRequest) (any, error) { return changeBacklog(ctx, c, r) }
-}
-
-// changeBacklog adds or drops a task of a live run, and returns the tasks.
-func changeBacklog(ctx context.Context, c *commander, r client.BacklogRequest) (any, error) {
+// changeBacklog serves the verb backlog: it adds or drops a task of a live run, and returns the tasks.
+func (c *commander) changeBacklog(ctx context.Context, r client.BacklogRequest) (any, error) {
 	if !r.Changes() {
-		if _, err := c.findRun(ctx, r.RunID); err != nil {
+		if _, err := c.lookup.findRun(ctx, r.RunID); err != nil {
 			return nil, err
 		}
-		return readBacklog(ctx, c, r)
+		return c.readBacklog(ctx, r)
 	}
 	switch {
 	case len(r.By) > backlogByMax:
@@ -55,12 +50,12 @@ func changeBacklog(ctx context.Context, c *commander, r client.BacklogRequest) (
 	if _, err := c.appendToViewed(ctx, l, r.Request, "", "", f.Kind(), f); err != nil {
 		return nil, err
 	}
-	return readBacklog(ctx, c, r)
+	return c.readBacklog(ctx, r)
 }
 
 // readBacklog returns the tasks of a run as its log has them. A request that was to add a task has added it, unless
 // what came before it in the log has changed what is possible.
-func readBacklog(ctx context.Context, c *commander, r client.BacklogRequest) (any, error) {
+func (c *commander) readBacklog(ctx context.Context, r client.BacklogRequest) (any, error) {
 	full, err := replaySupervisorLog(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
 		return nil, err

@@ -159,7 +159,7 @@ func badContext(format string, args ...any) error {
 
 // readContext returns the context of an agent, as its next request has it.
 func (c *commander) readContext(ctx context.Context, r client.ContextRequest) (any, error) {
-	if _, err := c.findRun(ctx, r.RunID); err != nil {
+	if _, err := c.lookup.findRun(ctx, r.RunID); err != nil {
 		return nil, err
 	}
 	id := spec.ID(r.Agent)
@@ -171,7 +171,7 @@ func (c *commander) readContext(ctx context.Context, r client.ContextRequest) (a
 		root, _ := full.state.Member(spec.Root)
 		id = supervisor.HolderOf(full.state, root).ID
 	}
-	at, err := c.agentAddress(ctx, r.RunID, id)
+	at, err := c.views.agentAddress(ctx, r.RunID, id)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (c *commander) readContext(ctx context.Context, r client.ContextRequest) (a
 		return nil, err
 	}
 	if s.Task.ID == "" {
-		return nil, c.explainNoAgent(ctx, id, r.RunID)
+		return nil, explainNoAgent(ctx, c.cfg.Post, id, r.RunID)
 	}
 	return agentContext(s), nil
 }

@@ -111,8 +111,7 @@ type Control struct {
 	cfg       *Config
 	work      *workGroup
 	requests  *requestServer
-	runs      *opener
-	views     *viewer
+	parts     *parts
 	answers   *storedAnswers
 	retention *retention
 	svc       micro.Service
@@ -125,27 +124,48 @@ const requestTimeout = 12 * time.Second
 type verbHandler func(context.Context, []byte) (any, error)
 
 func (c *Control) verbHandlers() map[string]verbHandler {
-	l := c.runs.lookup
+	p, o := c.parts, c.parts.owners
 	return map[string]verbHandler{
-		"run": handleJSON(l, c.runs.openRun), "get": handleJSON(l, c.views.getRun), "list": handleJSON(l, c.views.listRuns), "cancel": handleJSON(l, c.runs.cancelRun),
-		"steer": handleJSON(l, c.runs.steerAgent), "answer": handleJSON(l, c.runs.answerQuery), "events": handleJSON(l, c.views.listEvents),
-		"policy": handleJSON(l, c.runs.setPolicy), "budget": handleJSON(l, c.runs.setBudget), "questions": handleJSON(l, c.views.listQuestions), "transcript": handleJSON(l, c.views.readTranscript),
-		"nodes": handleJSON(l, c.views.listNodes), "cluster": handleJSON(l, c.views.describeCluster), "drain": handleJSON(l, c.views.drainNodes), "export": handleJSON(l, c.views.exportHistory), "recall": handleJSON(l, c.runs.storeHistoryPart),
-		"conversations": handleJSON(l, c.views.listConversations), "lane": handleJSON(l, c.runs.changeLane), "schedules": handleJSON(l, c.views.listSchedules),
-		"attach": handleJSON(l, c.runs.attachPart), "delete": handleJSON(l, c.runs.deleteRun), "prune": handleJSON(l, c.runs.pruneRuns),
-		"logs": handleJSON(l, c.views.listLogs), "blob": handleJSON(l, c.views.readBlob), "restore": handleJSON(l, c.runs.restoreRun), "context": handleJSON(l, c.runs.changeContext), "backlog": handleJSON(l, serveBacklog(c.runs.commander)), "permissions": handleJSON(l, servePermissions(c.runs.commander)),
+		"run":           handleJSON(o, p.opener.openRun),
+		"get":           handleJSON(o, p.viewer.getRun),
+		"list":          handleJSON(o, p.viewer.listRuns),
+		"cancel":        handleJSON(o, p.canceler.cancelRun),
+		"steer":         handleJSON(o, p.commander.steerAgent),
+		"answer":        handleJSON(o, p.commander.answerQuery),
+		"events":        handleJSON(o, p.viewer.listEvents),
+		"policy":        handleJSON(o, p.commander.setPolicy),
+		"budget":        handleJSON(o, p.commander.setBudget),
+		"questions":     handleJSON(o, p.viewer.listQuestions),
+		"transcript":    handleJSON(o, p.viewer.readTranscript),
+		"nodes":         handleJSON(o, p.viewer.listNodes),
+		"cluster":       handleJSON(o, p.viewer.describeCluster),
+		"drain":         handleJSON(o, p.viewer.drainNodes),
+		"export":        handleJSON(o, p.viewer.exportHistory),
+		"recall":        handleJSON(o, p.histories.storeHistoryPart),
+		"conversations": handleJSON(o, p.viewer.listConversations),
+		"lane":          handleJSON(o, p.keeper.changeLane),
+		"schedules":     handleJSON(o, p.viewer.listSchedules),
+		"attach":        handleJSON(o, p.attachments.attachPart),
+		"delete":        handleJSON(o, p.remover.deleteRun),
+		"prune":         handleJSON(o, p.remover.pruneRuns),
+		"logs":          handleJSON(o, p.viewer.listLogs),
+		"blob":          handleJSON(o, p.viewer.readBlob),
+		"restore":       handleJSON(o, p.restorer.restoreRun),
+		"context":       handleJSON(o, p.commander.changeContext),
+		"backlog":       handleJSON(o, p.commander.changeBacklog),
+		"permissions":   handleJSON(o, p.commander.changePermissions),
 	}
 }
 
 func newControl(cfg Config) *Control {
-	runs, work := newOpener(&cfg), newWorkGroup(cfg.logger())
-	views := &viewer{lookup: runs.lookup, pages: &eventPages{work: work}}
+	p, work := newParts(&cfg), newWorkGroup(cfg.logger())
+	p.viewer.pages = &eventPages{work: work}
 	c := &Control{
-		localRuns:  &localRuns{cfg: &cfg, work: work, runs: runs, views: views, slots: make(chan struct{}, localAtOnce)},
-		laneVisits: &laneVisits{cfg: &cfg, work: work, runs: runs},
-		scheduler:  &scheduler{cfg: &cfg, work: work, runs: runs},
-		cfg:        &cfg, work: work, requests: &requestServer{&cfg, work}, runs: runs, views: views,
-		answers: &storedAnswers{&cfg, work, runs}, retention: newRetention(runs.remover),
+		localRuns:  &localRuns{cfg: &cfg, work: work, owners: p.owners, opener: p.opener, viewer: p.viewer, slots: make(chan struct{}, localAtOnce)},
+		laneVisits: &laneVisits{cfg: &cfg, work: work, keeper: p.keeper},
+		scheduler:  &scheduler{cfg: &cfg, work: work, owners: p.owners, lanes: p.lanes, schedules: p.schedules, opener: p.opener},
+		cfg:        &cfg, work: work, requests: &requestServer{&cfg, work}, parts: p,
+		answers: &storedAnswers{&cfg, work, p.lookup, p.commander}, retention: newRetention(p),
 	}
 	cfg.laneKnown = func(conversation string) { c.LaneKnown(conversation, "") }
 	cfg.roomWanted = c.retention.wakeUp

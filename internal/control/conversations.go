@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/lane"
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -16,7 +15,7 @@ import (
 // listConversations lists the conversations, or shows one.
 func (c *viewer) listConversations(ctx context.Context, r client.ConversationsRequest) (any, error) {
 	if r.Conversation != "" {
-		s, err := c.findLane(ctx, r.Conversation)
+		s, err := c.lanes.findLane(ctx, r.Conversation)
 		if err == nil {
 			err = checkOwnLane(ctx, r.Conversation, s)
 		}
@@ -24,10 +23,10 @@ func (c *viewer) listConversations(ctx context.Context, r client.ConversationsRe
 			return nil, err
 		}
 		info := describeLane(r.Conversation, s)
-		if info.Runs, err = c.describeRuns(ctx, s.Runs); err != nil {
+		if info.Runs, err = describeRuns(ctx, c.cfg.Runs, s.Runs); err != nil {
 			return nil, err
 		}
-		info.Journal, err = c.lastJournal(ctx, s)
+		info.Journal, err = c.lanes.lastJournal(ctx, s)
 		return []client.ConversationInfo{info}, err
 	}
 	logs, err := c.cfg.Post.Addresses(ctx, "")
@@ -40,7 +39,7 @@ func (c *viewer) listConversations(ctx context.Context, r client.ConversationsRe
 		if !ok {
 			continue
 		}
-		s, _, err := c.settledLane(ctx, conversation)
+		s, _, err := c.lanes.settledLane(ctx, conversation)
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +52,7 @@ func (c *viewer) listConversations(ctx context.Context, r client.ConversationsRe
 		}
 		if r.Busy {
 			open := slices.DeleteFunc(slices.Clone(s.Runs), func(r lane.Run) bool { return r.Status != lane.Active && r.Status != lane.Waiting })
-			if info.Runs, err = c.describeRuns(ctx, open); err != nil {
+			if info.Runs, err = describeRuns(ctx, c.cfg.Runs, open); err != nil {
 				return nil, err
 			}
 		}
@@ -64,42 +63,6 @@ func (c *viewer) listConversations(ctx context.Context, r client.ConversationsRe
 		list = list[:r.Limit]
 	}
 	return list, nil
-}
-
-// findLane reads the lane of a conversation that must exist.
-func (c *lookup) findLane(ctx context.Context, conversation string) (*lane.State, error) {
-	missing := &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no conversation %.80q", conversation), Hint: "`troupe conversations list` shows them"}
-	if names.CheckToken(conversation) != nil || len(conversation) > conversationBytesMax {
-		return nil, missing
-	}
-	s, _, err := c.settledLane(ctx, conversation)
-	if err == nil && len(s.Runs) == 0 {
-		err = missing
-	}
-	return s, err
-}
-
-// settledLane reads a lane with the ends of its runs that no node has recorded in it yet: the process of a run may have
-// ended with the run. ended are the facts that the log of the lane lacks.
-func (c *lookup) settledLane(ctx context.Context, conversation string) (s *lane.State, ended []lane.Fact, err error) {
-	if s, err = c.readLane(ctx, conversation); err != nil {
-		return nil, nil, err
-	}
-	for _, r := range slices.Clone(s.Runs) {
-		if r.Status == lane.Ended {
-			continue
-		}
-		is, err := c.standingOf(ctx, r.ID)
-		if err != nil {
-			return nil, nil, err
-		}
-		if is.Phase == lane.Finished || is.Phase == lane.Missing {
-			over := is.Over(r.ID)
-			s.Apply(lane.Entry{At: is.EndedMS, Fact: over})
-			ended = append(ended, over)
-		}
-	}
-	return s, ended, nil
 }
 
 func describeLane(conversation string, s *lane.State) client.ConversationInfo {
@@ -120,11 +83,11 @@ func lastChange(s *lane.State) (changedMS int64) {
 }
 
 // describeRuns adds the titles, which the index has.
-func (c *lookup) describeRuns(ctx context.Context, runs []lane.Run) ([]client.ConversationRun, error) {
+func describeRuns(ctx context.Context, index *Runs, runs []lane.Run) ([]client.ConversationRun, error) {
 	list := make([]client.ConversationRun, len(runs))
 	for i, r := range runs {
 		list[i].Run = r
-		row, ok, err := c.cfg.Runs.Get(ctx, r.ID)
+		row, ok, err := index.Get(ctx, r.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -135,15 +98,9 @@ func (c *lookup) describeRuns(ctx context.Context, runs []lane.Run) ([]client.Co
 	return list, nil
 }
 
-// lastJournal is the run journal of the newest run that left one.
-func (c *lookup) lastJournal(ctx context.Context, s *lane.State) (string, error) {
-	_, t, _, err := c.newestHistory(ctx, s)
-	return t.past.Journal, err
-}
-
 // changeLane moves or drops a run that waits. The log of the lane decides whether it still waited.
 func (c *laneKeeper) changeLane(ctx context.Context, r client.LaneRequest) (any, error) {
-	s, err := c.findLane(ctx, r.Conversation)
+	s, err := c.lanes.findLane(ctx, r.Conversation)
 	if err == nil {
 		err = checkOwnLane(ctx, r.Conversation, s)
 	}
@@ -166,21 +123,21 @@ func (c *laneKeeper) changeLane(ctx context.Context, r client.LaneRequest) (any,
 	default:
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("action is %.40q", r.Action), Hint: "use move or drop"}
 	}
-	if err := appendFacts[lane.Fact](ctx, c.lookup, mailbox.LaneOf(r.Conversation), f); err != nil {
+	if err := appendFacts[lane.Fact](ctx, c.cfg.Post, mailbox.LaneOf(r.Conversation), f); err != nil {
 		return nil, err
 	}
 	if _, err := c.advanceLane(ctx, r.Conversation); err != nil {
 		return nil, err
 	}
 	c.cfg.laneKnown(r.Conversation)
-	if s, err = c.readLane(ctx, r.Conversation); err != nil {
+	if s, err = c.lanes.readLane(ctx, r.Conversation); err != nil {
 		return nil, err
 	}
 	if now, _ := s.Find(r.RunID); r.Action == client.LaneDrop && now.Status != lane.Dropped && now.BegunMS > 0 {
 		return nil, mayChange(s, r, r.RunID) // it began before it was dropped
 	}
 	info := describeLane(r.Conversation, s)
-	info.Runs, err = c.describeRuns(ctx, s.Runs)
+	info.Runs, err = describeRuns(ctx, c.cfg.Runs, s.Runs)
 	return info, err
 }
 
@@ -198,10 +155,10 @@ func mayChange(s *lane.State, r client.LaneRequest, run string) error {
 // deleteConversation removes all runs of a conversation, then its lane. If the process dies, the next request removes
 // the rest. A message that is posted meanwhile keeps the lane: an entry of the lane itself ends it, if no run waits.
 func (c *remover) deleteConversation(ctx context.Context, conversation string) (any, error) {
-	if _, err := c.findLane(ctx, conversation); err != nil {
+	if _, err := c.lanes.findLane(ctx, conversation); err != nil {
 		return nil, err
 	}
-	s, ended, err := c.settledLane(ctx, conversation)
+	s, ended, err := c.lanes.settledLane(ctx, conversation)
 	if err == nil {
 		err = checkOwnLane(ctx, conversation, s)
 	}
@@ -229,10 +186,10 @@ func (c *remover) deleteConversation(ctx context.Context, conversation string) (
 			reply.Runs = append(reply.Runs, r.ID)
 		}
 	}
-	if err := appendFacts[lane.Fact](ctx, c.lookup, mailbox.LaneOf(conversation), append(ended, lane.Deleted{})...); err != nil {
+	if err := appendFacts[lane.Fact](ctx, c.cfg.Post, mailbox.LaneOf(conversation), append(ended, lane.Deleted{})...); err != nil {
 		return nil, err
 	}
-	if s, err = c.readLane(ctx, conversation); err != nil {
+	if s, err = c.lanes.readLane(ctx, conversation); err != nil {
 		return nil, err
 	}
 	if s.Deleted == 0 {

@@ -39,7 +39,7 @@ type cancelTarget struct {
 
 // inspectRun views a run that is to be canceled. It refuses a log of a newer form unless the user asks
 // for an immediate end: a node of the newer release can stop such a run in order.
-func (c *lookup) inspectRun(ctx context.Context, row Row, now bool) (cancelTarget, error) {
+func (c *runViews) inspectRun(ctx context.Context, row Row, now bool) (cancelTarget, error) {
 	l, err := c.viewRun(ctx, row)
 	v := cancelTarget{runView: l}
 	switch s := l.summary; {
@@ -55,31 +55,6 @@ func (c *lookup) inspectRun(ctx context.Context, row Row, now bool) (cancelTarge
 		v.lost = superLeft
 	}
 	return v, nil
-}
-
-// findUnlisted returns the row of a run that the index does not have: its opener died before it
-// wrote one, or the row was lost. ok is false if the run has no log.
-func (c *lookup) findUnlisted(ctx context.Context, run string) (info client.RunInfo, ok bool, err error) {
-	ends, err := c.readLogStatuses(ctx, run)
-	if err != nil {
-		return info, false, err
-	}
-	if super := ends[mailbox.At(run, mailbox.Super)]; super != nil && super.imported {
-		return info, false, nil // its restore is not whole
-	}
-	info = client.RunInfo{RunID: run, State: client.RunLive, Node: c.cfg.Name}
-	for _, e := range ends {
-		switch {
-		case e.reader.Deleted:
-			return info, false, nil
-		case e.super != nil:
-			info, ok = rowOf(e.super.State, c.cfg.Name), true
-			info.RunID = run
-		case e.hasBegun():
-			ok = true
-		}
-	}
-	return info, ok, nil
 }
 
 // cancelFact returns the cancel in the log of an agent; nil if there is none.
@@ -132,7 +107,7 @@ func (c *canceler) cancelAgents(ctx context.Context, v cancelTarget, r client.Ca
 	if err := names.CheckToken(r.Request); err != nil {
 		return nil, badRequestID(err)
 	}
-	ends, err := c.readLogStatuses(ctx, r.RunID)
+	ends, err := readLogStatuses(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +153,7 @@ func (c *canceler) awaitEnds(ctx context.Context, ends map[mailbox.Address]*logS
 			return ends
 		case <-time.After(pause):
 		}
-		if now, err := c.readLogStatuses(ctx, r.RunID); err == nil { // else the account is of the previous check
+		if now, err := readLogStatuses(ctx, c.cfg.Post, r.RunID); err == nil { // else the account is of the previous check
 			ends = now
 		}
 	}
@@ -242,7 +217,7 @@ func (c *canceler) cancelStrays(ctx context.Context, known supervisor.Summary, r
 	if !slices.ContainsFunc(logs, isStray) {
 		return client.CancelReply{}, nil
 	}
-	ends, err := c.readLogStatuses(ctx, r.RunID)
+	ends, err := readLogStatuses(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
 		return client.CancelReply{}, err
 	}
@@ -277,7 +252,7 @@ func (c *canceler) giveUpSilent(ctx context.Context, r client.CancelRequest, of 
 	if err != nil {
 		return err
 	}
-	ends, err := c.readLogStatuses(ctx, r.RunID)
+	ends, err := readLogStatuses(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
 		return err
 	}
@@ -359,7 +334,7 @@ func (c *canceler) stopAgents(ctx context.Context, run string, ends map[mailbox.
 	ends = c.awaitEnds(ctx, ends, client.CancelRequest{RunID: run, WaitMS: stopWait.Milliseconds()}, "")
 	var names []string
 	for _, at := range unstoppedAgents(ends, "") {
-		p := c.pendingOn(ends[at].agent.State.Node, 1)
+		p := c.cfg.Cluster.pendingOn(ends[at].agent.State.Node, 1)
 		if !ends[at].isGraceOver(time.Now()) || p.Unreachable && p.LeaseMS > 0 {
 			names = append(names, fmt.Sprintf("%s on %s", at.Agent(), cmp.Or(p.Node, "no node")))
 		}

@@ -29,7 +29,7 @@ func (u unreadableStore) ReadRun(context.Context, string, func(mailbox.Message) 
 }
 
 // workingRun is a run whose root has its task, and a Control over its log.
-func workingRun(t *testing.T) *opener {
+func workingRun(t *testing.T) *parts {
 	t.Helper()
 	post := memory.New(memory.Config{})
 	node, err := actors.Start(t.Context(), actors.Config{Post: post, Model: noModel, Holds: holdsNothing})
@@ -38,21 +38,21 @@ func workingRun(t *testing.T) *opener {
 	}
 	t.Cleanup(node.Stop)
 	putEntry(t, post, mailbox.At("r", "root"), mailbox.At("r", mailbox.Super), agent.Submitted{Task: spec.Task{Goal: "work"}}, false)
-	return newOpener(&Config{Post: post, Node: node})
+	return newParts(&Config{Post: post, Node: node})
 }
 
 // The logs are not read again after the cancel was appended: the time at which the agents
 // were canceled is unknown, so they get all of stopGrace.
 func TestAttackDeleteBehindASlowStoreLeavesAgentsTheirGrace(t *testing.T) {
 	c := workingRun(t)
-	ends, err := c.readLogStatuses(t.Context(), "r")
+	ends, err := readLogStatuses(t.Context(), c.cfg.Post, "r")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	c.cfg.Post = unreadableStore{c.cfg.Post, end}
-	_, err = c.stopAgents(ctx, "r", ends)
+	_, err = c.canceler.stopAgents(ctx, "r", ends)
 	if !hasCode(err, client.CodeUnavailable) || !strings.Contains(err.Error(), "root on no node") {
 		t.Errorf("the logs of an agent at work may be removed: %v", err)
 	}
@@ -86,13 +86,13 @@ func TestAttackRequestsOfAClientDoNotStopADelete(t *testing.T) {
 		t.Fatal(err)
 	}
 	look := func() *logStatus {
-		ends, err := c.readLogStatuses(t.Context(), "r")
+		ends, err := readLogStatuses(t.Context(), c.cfg.Post, "r")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return ends[root]
 	}
-	if err := c.cancelLogs(t.Context(), deleteRequest, agent.Canceled{Now: true}, map[mailbox.Address]*logStatus{root: look()}); err != nil {
+	if err := c.canceler.cancelLogs(t.Context(), deleteRequest, agent.Canceled{Now: true}, map[mailbox.Address]*logStatus{root: look()}); err != nil {
 		t.Fatal(err)
 	}
 	if e := look(); e.cancelFact() == nil {

@@ -13,13 +13,13 @@ import (
 
 // handleJSON decodes a request strictly: an unknown field is a mistake of the
 // client, and the answer names it. It refuses owners what belongs to others.
-func handleJSON[R any](c *lookup, serve func(context.Context, R) (any, error)) verbHandler {
+func handleJSON[R any](owners *ownerCheck, serve func(context.Context, R) (any, error)) verbHandler {
 	return func(ctx context.Context, data []byte) (any, error) {
 		var r R
 		if err := decodeStrict(data, &r); err != nil {
 			return nil, &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: "send a JSON object with the fields of docs/control.md"}
 		}
-		if err := c.checkOwner(ctx, &r); err != nil {
+		if err := owners.checkOwner(ctx, &r); err != nil {
 			return nil, err
 		}
 		return serve(ctx, r)

@@ -100,9 +100,9 @@ func (e *logStatus) noteCancel(stamp int64, f agent.Canceled) {
 }
 
 // readLogStatuses reads every log of a run.
-func (c *lookup) readLogStatuses(ctx context.Context, run string) (map[mailbox.Address]*logStatus, error) {
+func readLogStatuses(ctx context.Context, post mailbox.Store, run string) (map[mailbox.Address]*logStatus, error) {
 	all := map[mailbox.Address]*logStatus{}
-	err := c.cfg.Post.ReadRun(ctx, run, func(m mailbox.Message) error {
+	err := post.ReadRun(ctx, run, func(m mailbox.Message) error {
 		e := all[m.To]
 		if e == nil {
 			e = newLogStatus(m.To)
@@ -126,6 +126,15 @@ func openAgents(ends map[mailbox.Address]*logStatus) []string {
 		}
 	}
 	return list
+}
+
+// remover deletes runs that have ended, conversations and schedules, and prunes.
+type remover struct {
+	cfg       *Config
+	locks     *runLocks
+	lanes     *laneLogs
+	schedules *scheduleLogs
+	canceler  *canceler
 }
 
 // deleteRun removes a run that has ended: its logs, its blobs and its row. Of each log the
@@ -187,7 +196,7 @@ func (c *remover) removeRun(ctx context.Context, run string, unopened bool) (rep
 		isUpload, err = checkUnopenedLogs(ctx, run, ends)
 	}
 	if err == nil {
-		ends, err = c.stopAgents(ctx, run, ends)
+		ends, err = c.canceler.stopAgents(ctx, run, ends)
 	}
 	if err != nil {
 		return reply, 0, err
@@ -202,11 +211,11 @@ func (c *remover) removeRun(ctx context.Context, run string, unopened bool) (rep
 		size += ends[at].bytes
 		if at != super {
 			reply.Agents++
-			err = errors.Join(err, c.purgeToTombstone(ctx, at, ends[at]))
+			err = errors.Join(err, purgeToTombstone(ctx, c.cfg.Post, at, ends[at]))
 		}
 	}
 	if err == nil && !isUpload {
-		err = c.purgeToTombstone(ctx, super, ends[super])
+		err = purgeToTombstone(ctx, c.cfg.Post, super, ends[super])
 	}
 	if err == nil {
 		err = c.cfg.Blobs.Drop(ctx, run)
@@ -225,7 +234,7 @@ func (c *remover) removeRun(ctx context.Context, run string, unopened bool) (rep
 func (c *remover) awaitClosedLogs(ctx context.Context, run string, row client.RunState) (map[mailbox.Address]*logStatus, error) {
 	woken := time.Time{}
 	for pause := cancelLookMin; ; pause = min(2*pause, cancelLookMax) {
-		ends, err := c.readLogStatuses(ctx, run)
+		ends, err := readLogStatuses(ctx, c.cfg.Post, run)
 		if err != nil {
 			return nil, err
 		}
@@ -262,7 +271,7 @@ func (c *remover) awaitClosedLogs(ctx context.Context, run string, row client.Ru
 // purgeToTombstone removes the entries of a log but the one that closes it. It appends an end to a log
 // that does not end with one: the log of a run that was never opened, of an agent that no activation can
 // read, or one with messages that came after its end.
-func (c *remover) purgeToTombstone(ctx context.Context, at mailbox.Address, e *logStatus) error {
+func purgeToTombstone(ctx context.Context, post mailbox.Store, at mailbox.Address, e *logStatus) error {
 	var place uint64
 	if e != nil && e.closed == e.last {
 		place = e.closed
@@ -270,13 +279,13 @@ func (c *remover) purgeToTombstone(ctx context.Context, at mailbox.Address, e *l
 	if place == 0 {
 		data, err := activation.Tombstone(at)
 		if err == nil {
-			place, err = mailbox.Put(ctx, c.cfg.Post, at, data)
+			place, err = mailbox.Put(ctx, post, at, data)
 		}
 		if err != nil {
 			return fmt.Errorf("control: close %s: %w", at, err)
 		}
 	}
-	if err := c.cfg.Post.Purge(ctx, at, place); err != nil {
+	if err := post.Purge(ctx, at, place); err != nil {
 		return fmt.Errorf("control: delete: %w", err)
 	}
 	return nil
@@ -302,18 +311,18 @@ func readFirstEntry(ctx context.Context, post mailbox.Store, at mailbox.Address)
 }
 
 // explainMissing returns the error that explains why a run does not exist.
-func (c *lookup) explainMissing(ctx context.Context, run string) error {
+func explainMissing(ctx context.Context, post mailbox.Store, run string) error {
 	if names.CheckToken(run) != nil {
 		return notFound(run)
 	}
-	buried, err := IsDeleted(ctx, c.cfg.Post, run)
+	buried, err := IsDeleted(ctx, post, run)
 	switch {
 	case err != nil:
 		return err
 	case buried:
 		return deletedError(run)
 	}
-	if half, err := isUnfinishedRestore(ctx, c.cfg.Post, run); half || err != nil {
+	if half, err := isUnfinishedRestore(ctx, post, run); half || err != nil {
 		return cmp.Or(err, unfinishedRestoreError(run))
 	}
 	return notFound(run)
@@ -321,8 +330,8 @@ func (c *lookup) explainMissing(ctx context.Context, run string) error {
 
 // explainNoAgent returns the error that explains why an agent of a run has no log: there is none, or the run
 // was deleted since its row was read.
-func (c *lookup) explainNoAgent(ctx context.Context, id spec.ID, run string) error {
-	buried, err := IsDeleted(ctx, c.cfg.Post, run)
+func explainNoAgent(ctx context.Context, post mailbox.Store, id spec.ID, run string) error {
+	buried, err := IsDeleted(ctx, post, run)
 	switch {
 	case err != nil:
 		return err

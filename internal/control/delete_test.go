@@ -35,15 +35,15 @@ func TestRunWithAGivenUpSupervisorCanBeDeleted(t *testing.T) {
 	if _, err := mailbox.Put(t.Context(), post, at, data); err != nil {
 		t.Fatal(err)
 	}
-	c := newOpener(&Config{Post: post})
-	if _, err := c.awaitClosedLogs(t.Context(), "r", client.RunLive); !hasCode(err, client.CodeConflict) {
+	c := newParts(&Config{Post: post})
+	if _, err := c.remover.awaitClosedLogs(t.Context(), "r", client.RunLive); !hasCode(err, client.CodeConflict) {
 		t.Errorf("a live run: %v", err)
 	}
-	ends, err := c.awaitClosedLogs(t.Context(), "r", client.RunFinished)
+	ends, err := c.remover.awaitClosedLogs(t.Context(), "r", client.RunFinished)
 	if err != nil || ends[at] == nil {
 		t.Fatalf("a run that was given up: %v", err)
 	}
-	if err := c.purgeToTombstone(t.Context(), at, ends[at]); err != nil {
+	if err := purgeToTombstone(t.Context(), c.cfg.Post, at, ends[at]); err != nil {
 		t.Fatal(err)
 	}
 	if gone, err := IsDeleted(t.Context(), post, "r"); err != nil || !gone {
@@ -54,7 +54,7 @@ func TestRunWithAGivenUpSupervisorCanBeDeleted(t *testing.T) {
 // A message that comes after the end of a log goes with the rest, and so does what nobody can read.
 func TestDeleteRemovesWhatCameAfterTheEndOfALog(t *testing.T) {
 	post := memory.New(memory.Config{})
-	c := newOpener(&Config{Post: post})
+	c := newParts(&Config{Post: post})
 	at := mailbox.At("r", "root")
 	putEntry(t, post, at, "", agent.Submitted{}, false)
 	end, err := activation.Tombstone(at)
@@ -67,9 +67,9 @@ func TestDeleteRemovesWhatCameAfterTheEndOfALog(t *testing.T) {
 	putEntry(t, post, at, mailbox.At("r", mailbox.Super), agent.Canceled{}, false)
 	putEntry(t, post, at, "", agent.Submitted{}, true)
 	for _, what := range []string{"the log", "the deleted log"} {
-		ends, err := c.readLogStatuses(t.Context(), "r")
+		ends, err := readLogStatuses(t.Context(), c.cfg.Post, "r")
 		if err == nil {
-			err = c.purgeToTombstone(t.Context(), at, ends[at])
+			err = purgeToTombstone(t.Context(), c.cfg.Post, at, ends[at])
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -128,13 +128,13 @@ func TestAttackDeleteOfALiveRunOfANewerReleaseIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer node.Stop()
-			c := newOpener(&Config{Post: post, Node: node})
+			c := newParts(&Config{Post: post, Node: node})
 			for _, row := range []client.RunState{client.RunLive, client.RunQueued, client.RunParked, ""} {
-				if _, err := c.awaitClosedLogs(t.Context(), "r", row); !isNewer(err) {
+				if _, err := c.remover.awaitClosedLogs(t.Context(), "r", row); !isNewer(err) {
 					t.Errorf("a run that is %q by its row: %v", row, err)
 				}
 			}
-			if ends, err := c.awaitClosedLogs(t.Context(), "r", client.RunFinished); err != nil || ends[super] == nil {
+			if ends, err := c.remover.awaitClosedLogs(t.Context(), "r", client.RunFinished); err != nil || ends[super] == nil {
 				t.Errorf("a run that has ended by its row: %v", err)
 			}
 		})
@@ -164,7 +164,7 @@ func TestDeletePollsWithABackoff(t *testing.T) {
 	c.cfg.Post = countingStore{c.cfg.Post, &looks}
 	ctx, end := context.WithTimeout(t.Context(), patience)
 	defer end()
-	if _, err := c.awaitClosedLogs(ctx, "r", client.RunLive); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.remover.awaitClosedLogs(ctx, "r", client.RunLive); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
 	if looks > looksMax {

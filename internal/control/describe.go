@@ -23,7 +23,7 @@ import (
 )
 
 func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
-	row, err := c.findRun(ctx, r.RunID)
+	row, err := c.lookup.findRun(ctx, r.RunID)
 	if err != nil {
 		return row.RunInfo, err
 	}
@@ -67,7 +67,7 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 
 // briefRun returns the row of a run with its current state: see look.go for what it reads.
 func (c *viewer) briefRun(ctx context.Context, row Row) (client.RunInfo, error) {
-	l, err := c.viewRun(ctx, row)
+	l, err := c.views.viewRun(ctx, row)
 	if isNewer(err) && row.State == client.RunFinished {
 		return row.RunInfo, nil
 	}

@@ -16,8 +16,8 @@ func TestARowThatTheGatewayEndsHasEndedNow(t *testing.T) {
 	begun := time.Now().Add(-40 * 24 * time.Hour).UTC().Truncate(time.Second)
 	post := memory.New(memory.Config{Now: begun.UnixMilli})
 	putEntry(t, post, mailbox.At("lost", mailbox.Super), "", supervisor.Opened{Run: "lost", Goal: "do it"}, false)
-	c := newOpener(&Config{Post: post, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
-	lost, ok, err := c.findUnlisted(t.Context(), "lost")
+	c := newParts(&Config{Post: post, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
+	lost, ok, err := c.lookup.findUnlisted(t.Context(), "lost")
 	if err != nil || !ok {
 		t.Fatalf("the run without a row: %t, %v", ok, err)
 	}
@@ -26,7 +26,7 @@ func TestARowThatTheGatewayEndsHasEndedNow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range []client.RunInfo{listed, lost, {RunID: "unknown", State: client.RunLive}} {
-		if err := c.endRow(t.Context(), row, "its log is gone"); err != nil {
+		if err := c.canceler.endRow(t.Context(), row, "its log is gone"); err != nil {
 			t.Fatal(err)
 		}
 		got, _, err := c.cfg.Runs.Get(t.Context(), row.RunID)
@@ -45,8 +45,8 @@ func TestARowThatTheGatewayEndsHasEndedNow(t *testing.T) {
 func TestOwnersSeeRunsWhoseRowsWereLost(t *testing.T) {
 	post := memory.New(memory.Config{})
 	putEntry(t, post, mailbox.At("lost", mailbox.Super), "", supervisor.Opened{Run: "lost", Goal: "do it", Owner: "alice"}, false)
-	c := newOpener(&Config{Post: post, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
-	found, ok, err := c.findUnlisted(t.Context(), "lost")
+	c := newParts(&Config{Post: post, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
+	found, ok, err := c.lookup.findUnlisted(t.Context(), "lost")
 	if err != nil || !ok || found.RunID != "lost" || found.Owner != "alice" || found.Title != "do it" {
 		t.Errorf("%+v, %t, %v; want the run of alice", found, ok, err)
 	}

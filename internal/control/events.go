@@ -13,7 +13,7 @@ import (
 // listEvents returns the events of a run after a cursor again, from its logs: in order within a
 // log, and by time between logs.
 func (c *viewer) listEvents(ctx context.Context, r client.EventsRequest) (any, error) {
-	if _, err := c.findRun(ctx, r.RunID); err != nil {
+	if _, err := c.lookup.findRun(ctx, r.RunID); err != nil {
 		return nil, err
 	}
 	if r.Newest {

@@ -13,8 +13,8 @@ import (
 // decides which have an effect.
 
 // readFacts calls apply for each fact of such a log, in order. An entry that does not decode has no effect on any node.
-func readFacts(ctx context.Context, c *lookup, at mailbox.Address, apply func(mailbox.Message, mailbox.Item)) error {
-	err := c.cfg.Post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
+func readFacts(ctx context.Context, logs mailbox.Store, at mailbox.Address, apply func(mailbox.Message, mailbox.Item)) error {
+	err := logs.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
 		e, err := mailbox.Decode(m.Data)
 		if errors.Is(err, mailbox.ErrForm) {
 			return newerLog(at)
@@ -34,7 +34,7 @@ func readFacts(ctx context.Context, c *lookup, at mailbox.Address, apply func(ma
 }
 
 // appendFacts appends facts to such a log as one entry.
-func appendFacts[F interface{ Kind() string }](ctx context.Context, c *lookup, at mailbox.Address, facts ...F) error {
+func appendFacts[F interface{ Kind() string }](ctx context.Context, logs mailbox.Store, at mailbox.Address, facts ...F) error {
 	e := mailbox.Entry{Form: mailbox.Form}
 	for _, f := range facts {
 		body, err := mailbox.Marshal(f)
@@ -45,7 +45,7 @@ func appendFacts[F interface{ Kind() string }](ctx context.Context, c *lookup, a
 	}
 	data, err := mailbox.Encode(e)
 	if err == nil {
-		_, err = mailbox.Put(ctx, c.cfg.Post, at, data)
+		_, err = mailbox.Put(ctx, logs, at, data)
 	}
 	if err != nil {
 		return fmt.Errorf("control: append to %s: %w", at, err)

@@ -21,13 +21,13 @@ import (
 // forkedRun forks a recorded run as a node does, without a store.
 func forkedRun(f runfile.File, r client.RunRequest, p forkPoint) (checkedRestore, error) {
 	now := time.UnixMilli(newestStamp(f.Entries)).Add(time.Hour)
-	c := newOpener(&Config{Redact: bytes.Clone, CheckRestored: func(supervisor.Opened, client.RunRequest) error { return nil },
+	c := newParts(&Config{Redact: bytes.Clone, CheckRestored: func(supervisor.Opened, client.RunRequest) error { return nil },
 		CheckRestoredChange: func(supervisor.Opened, client.RunRequest, RecordedChange) error { return nil }})
 	entries, err := makeFork(f.Entries, r, p, now, nil)
 	if err != nil {
 		return checkedRestore{}, err
 	}
-	return c.judgeLogs(runfile.File{Header: runfile.Header{Run: r.RunID, Dump: true}, Entries: entries}, client.RunRequest{})
+	return c.restorer.check.judgeLogs(runfile.File{Header: runfile.Header{Run: r.RunID, Dump: true}, Entries: entries}, client.RunRequest{})
 }
 
 func recordedFiles(t *testing.T) map[string]runfile.File {

@@ -38,8 +38,20 @@ func parseForkPoint(text string) (p forkPoint, ok bool) {
 	return forkPoint{run, who, point}, ok
 }
 
+// treeForker makes forks of trees, and imports them.
+type treeForker struct {
+	cfg       *Config
+	locks     *runLocks
+	lookup    *lookup
+	admission *admission
+	check     *runFileCheck
+	importer  *runImporter
+	// reopen continues the run that has the id of the fork already.
+	reopen func(ctx context.Context, known client.RunInfo, r client.RunRequest) (client.RunAccepted, error)
+}
+
 // forkTree opens a run that begins as another one was at a point.
-func (c *opener) forkTree(ctx context.Context, r client.RunRequest, p forkPoint) (any, error) {
+func (c *treeForker) forkTree(ctx context.Context, r client.RunRequest, p forkPoint) (any, error) {
 	if c.cfg.CheckRestored == nil || c.cfg.Blobs == nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "this node forks no trees", Hint: "ask a node that builds runs"}
 	}
@@ -60,31 +72,31 @@ func (c *opener) forkTree(ctx context.Context, r client.RunRequest, p forkPoint)
 		if err := c.checkSameFork(ctx, r.RunID, p); err != nil {
 			return nil, err
 		}
-		return c.reopenRun(ctx, known.RunInfo, client.RunRequest{RunID: r.RunID})
+		return c.reopen(ctx, known.RunInfo, client.RunRequest{RunID: r.RunID})
 	}
-	if err := cmp.Or(checkForkRequest(r, p), c.checkRoom(ctx), c.cfg.Queue.checkFull()); err != nil {
+	if err := cmp.Or(checkForkRequest(r, p), c.admission.checkRoom(ctx), c.cfg.Queue.checkFull()); err != nil {
 		return nil, err
 	}
 	f, checked, err := c.forkFile(ctx, r, p)
 	if err != nil {
 		return nil, err
 	}
-	held, err := c.readImported(ctx, checked)
+	held, err := c.importer.readImported(ctx, checked)
 	if err != nil {
 		return nil, err
 	}
 	for more := !held.committed; more; {
-		if more, err = c.importRun(ctx, f, checked, held); err == nil && more {
-			held, err = c.readImported(ctx, checked)
+		if more, err = c.importer.importRun(ctx, f, checked, held); err == nil && more {
+			held, err = c.importer.readImported(ctx, checked)
 		}
 		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return nil, err
 		}
 	}
-	if err := c.listRestored(ctx, checked); err != nil {
+	if err := c.importer.listRestored(ctx, checked); err != nil {
 		return nil, err
 	}
-	if err := c.wakeRestored(ctx, checked); err != nil {
+	if err := c.importer.wakeRestored(ctx, checked); err != nil {
 		return nil, err
 	}
 	run := checked.replayed.Super.Run
@@ -98,7 +110,7 @@ func (c *opener) forkTree(ctx context.Context, r client.RunRequest, p forkPoint)
 }
 
 // checkSameFork refuses a request for a fork whose id another run has: its client would take that run for the fork.
-func (c *opener) checkSameFork(ctx context.Context, run string, p forkPoint) error {
+func (c *treeForker) checkSameFork(ctx context.Context, run string, p forkPoint) error {
 	var first runfile.File
 	first.Header.Run = run
 	err := c.cfg.Post.Read(ctx, mailbox.At(run, mailbox.Super), 0, 0, func(m mailbox.Message) error {
@@ -154,7 +166,7 @@ const forkEntriesMax = 20_000
 const forkTextMax = 64 << 10
 
 // forkFile makes the logs of a fork and checks them.
-func (c *opener) forkFile(ctx context.Context, r client.RunRequest, p forkPoint) (f runfile.File, checked checkedRestore, err error) {
+func (c *treeForker) forkFile(ctx context.Context, r client.RunRequest, p forkPoint) (f runfile.File, checked checkedRestore, err error) {
 	entries, err := c.readTree(ctx, p)
 	if err != nil {
 		return f, checked, err
@@ -166,7 +178,7 @@ func (c *opener) forkFile(ctx context.Context, r client.RunRequest, p forkPoint)
 	if err := c.copyBlobs(ctx, p.run, &f); err != nil {
 		return f, checked, err
 	}
-	checked, err = c.judgeLogs(f, r)
+	checked, err = c.check.judgeLogs(f, r)
 	if err == nil {
 		checked.addEntries(sortImported(f.Entries))
 	}
@@ -208,8 +220,8 @@ func makeFork(entries []mailbox.Message, r client.RunRequest, p forkPoint, now t
 }
 
 // readTree reads the logs of a run at a consistent cut.
-func (c *opener) readTree(ctx context.Context, p forkPoint) ([]mailbox.Message, error) {
-	if _, err := c.findRun(ctx, p.run); err != nil {
+func (c *treeForker) readTree(ctx context.Context, p forkPoint) ([]mailbox.Message, error) {
+	if _, err := c.lookup.findRun(ctx, p.run); err != nil {
 		return nil, err
 	}
 	var reads [2][]mailbox.Message
@@ -312,7 +324,7 @@ func newestStamp(entries []mailbox.Message) (at int64) {
 }
 
 // copyBlobs reads the blobs that the logs of a fork name.
-func (c *opener) copyBlobs(ctx context.Context, run string, f *runfile.File) error {
+func (c *treeForker) copyBlobs(ctx context.Context, run string, f *runfile.File) error {
 	for _, ref := range runfile.NamedBlobs(f.Entries) {
 		var whole []byte
 		for size := int64(1); int64(len(whole)) < size; {

@@ -13,7 +13,7 @@ import (
 // holderOf returns the agent, by its definition, to which a message goes that names none, because the conversation was
 // handed off to it; "": the message goes to the default agent. A message that is sent while a run of the conversation
 // works goes to the agent that has the conversation at that moment.
-func (c *lookup) holderOf(ctx context.Context, r client.RunRequest) (string, error) {
+func (c *laneLogs) holderOf(ctx context.Context, r client.RunRequest) (string, error) {
 	if r.Conversation == "" || r.Agent != "" {
 		return "", nil
 	}

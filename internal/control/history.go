@@ -24,6 +24,15 @@ import (
 // errEnough ends a read that has found its result.
 var errEnough = errors.New("control: enough was read")
 
+// histories stores the messages with which runs begin: those that a client has sent, and copies of those of other runs.
+// They stand in the log of the root before its run is opened.
+type histories struct {
+	cfg       *Config
+	lookup    *lookup
+	views     *runViews
+	admission *admission
+}
+
 // logHistory is a history that was taken from a log.
 type logHistory struct {
 	past    history.Transcript
@@ -33,11 +42,11 @@ type logHistory struct {
 
 // readHistory replays an agent's log up to the end of a turn, or, with turn -1, up to entry n; 0
 // is the whole log.
-func (c *lookup) readHistory(ctx context.Context, at mailbox.Address, turn int, n uint64) (logHistory, error) {
+func readHistory(ctx context.Context, post mailbox.Store, at mailbox.Address, turn int, n uint64) (logHistory, error) {
 	m := &activation.Agent{Addr: at}
 	found := turn < 0
 	read := uint64(0)
-	_, err := replay(ctx, c.cfg.Post, at, m, func(mailbox.Message) error {
+	_, err := replay(ctx, post, at, m, func(mailbox.Message) error {
 		read++
 		if !found && m.State.Turned(turn) {
 			found = true
@@ -52,7 +61,7 @@ func (c *lookup) readHistory(ctx context.Context, at mailbox.Address, turn int, 
 	case err != nil:
 		return logHistory{}, err
 	case m.State.Task.ID == "":
-		return logHistory{}, c.explainNoAgent(ctx, spec.ID(at.Agent()), at.Run())
+		return logHistory{}, explainNoAgent(ctx, post, spec.ID(at.Agent()), at.Run())
 	case !found:
 		last := m.State.Turn
 		if last > 0 && !m.State.Turned(last) {
@@ -72,7 +81,7 @@ const exportBytes = 384 << 10
 // name the entry at which the first page was taken, so that they are pages of the same
 // document.
 func (c *viewer) exportHistory(ctx context.Context, r client.ExportRequest) (any, error) {
-	if _, err := c.findRun(ctx, r.RunID); err != nil {
+	if _, err := c.lookup.findRun(ctx, r.RunID); err != nil {
 		return nil, err
 	}
 	if r.Agent == "" {
@@ -87,11 +96,11 @@ func (c *viewer) exportHistory(ctx context.Context, r client.ExportRequest) (any
 			return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("turn is %d", turn), Hint: "turns are counted from 0, which is before the first reply"}
 		}
 	}
-	at, err := c.agentAddress(ctx, r.RunID, spec.ID(r.Agent))
+	at, err := c.views.agentAddress(ctx, r.RunID, spec.ID(r.Agent))
 	if err != nil {
 		return nil, err
 	}
-	t, err := c.readHistory(ctx, at, turn, r.N)
+	t, err := readHistory(ctx, c.cfg.Post, at, turn, r.N)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +119,7 @@ func (c *viewer) exportHistory(ctx context.Context, r client.ExportRequest) (any
 }
 
 // storeHistoryPart stores a part of an imported history before the run that begins with it.
-func (c *opener) storeHistoryPart(ctx context.Context, r client.RecallRequest) (any, error) {
+func (c *histories) storeHistoryPart(ctx context.Context, r client.RecallRequest) (any, error) {
 	if err := checkRunID(r.RunID); err != nil {
 		return nil, err
 	}
@@ -120,27 +129,15 @@ func (c *opener) storeHistoryPart(ctx context.Context, r client.RecallRequest) (
 	if r.Part < 0 || r.Part >= history.PartsMax {
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("part is %d", r.Part), Hint: fmt.Sprintf("a history has at most %d parts", history.PartsMax)}
 	}
-	if err := c.checkUnopened(ctx, r.RunID); err != nil {
+	if err := c.admission.checkUnopened(ctx, r.RunID); err != nil {
 		return nil, err
 	}
 	return struct{}{}, c.appendPart(ctx, mailbox.At(r.RunID, string(spec.Root)), requestOwner(ctx), agent.Recalled{Messages: r.Messages, Past: r.Past, Part: r.Part, Fold: r.Fold, Tainted: r.Tainted})
 }
 
-// checkUnopened refuses requests that may only come before a run exists.
-func (c *opener) checkUnopened(ctx context.Context, run string) error {
-	_, ok, err := c.cfg.Runs.Get(ctx, run)
-	if err == nil && ok {
-		err = &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("run %s exists already", run), Hint: "choose another run_id"}
-	}
-	if err == nil {
-		err = c.checkRoom(ctx)
-	}
-	return err
-}
-
 // appendPart appends a part to the log of a root that has no task yet. The request is named by
 // the history, the part and the owner who sent it: if it is sent again, it is applied once.
-func (c *commander) appendPart(ctx context.Context, root mailbox.Address, owner string, f agent.Recalled) error {
+func (c *histories) appendPart(ctx context.Context, root mailbox.Address, owner string, f agent.Recalled) error {
 	id := fmt.Sprintf("%s%s-%d", partPrefix, f.Past, f.Part)
 	if owner != "" {
 		id += "." + owner // no name of a history has a dot
@@ -148,7 +145,7 @@ func (c *commander) appendPart(ctx context.Context, root mailbox.Address, owner 
 	return c.cfg.Node.Command(ctx, root, id, f.Kind(), f)
 }
 
-func (c *commander) appendParts(ctx context.Context, root mailbox.Address, owner string, parts []agent.Recalled) error {
+func (c *histories) appendParts(ctx context.Context, root mailbox.Address, owner string, parts []agent.Recalled) error {
 	for _, f := range parts {
 		if err := c.appendPart(ctx, root, owner, f); err != nil {
 			return err
@@ -159,7 +156,7 @@ func (c *commander) appendParts(ctx context.Context, root mailbox.Address, owner
 
 // prepareHistory writes the history that a run begins with into the log of its root, or finds the
 // one that was sent there, before the run is opened.
-func (c *opener) prepareHistory(ctx context.Context, r client.RunRequest, root mailbox.Address) (*spec.HistoryOrigin, error) {
+func (c *histories) prepareHistory(ctx context.Context, r client.RunRequest, root mailbox.Address) (*spec.HistoryOrigin, error) {
 	switch {
 	case r.Fork != "" && r.History != nil:
 		return nil, &client.Error{Code: client.CodeBad, Text: "both fork and history are given", Hint: "a run begins with one history"}
@@ -172,7 +169,7 @@ func (c *opener) prepareHistory(ctx context.Context, r client.RunRequest, root m
 }
 
 // copyHistory copies the history of another run's root.
-func (c *opener) copyHistory(ctx context.Context, r client.RunRequest, root mailbox.Address) (*spec.HistoryOrigin, error) {
+func (c *histories) copyHistory(ctx context.Context, r client.RunRequest, root mailbox.Address) (*spec.HistoryOrigin, error) {
 	run, turn, err := ParseFork(r.Fork)
 	if err != nil {
 		return nil, err
@@ -180,14 +177,14 @@ func (c *opener) copyHistory(ctx context.Context, r client.RunRequest, root mail
 	if run == r.RunID {
 		return nil, &client.Error{Code: client.CodeBad, Text: "a run cannot be a fork of itself", Hint: "choose another run_id"}
 	}
-	if _, err := c.findRun(ctx, run); err != nil {
+	if _, err := c.lookup.findRun(ctx, run); err != nil {
 		return nil, err
 	}
-	from, err := c.agentAddress(ctx, run, spec.Root)
+	from, err := c.views.agentAddress(ctx, run, spec.Root)
 	if err != nil {
 		return nil, err
 	}
-	t, err := c.readHistory(ctx, from, turn, 0)
+	t, err := readHistory(ctx, c.cfg.Post, from, turn, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +193,7 @@ func (c *opener) copyHistory(ctx context.Context, r client.RunRequest, root mail
 }
 
 // copyTranscript writes a history of another run into the log of a root, for an owner.
-func (c *commander) copyTranscript(ctx context.Context, run, owner string, t logHistory, root mailbox.Address) (*spec.HistoryOrigin, error) {
+func (c *histories) copyTranscript(ctx context.Context, run, owner string, t logHistory, root mailbox.Address) (*spec.HistoryOrigin, error) {
 	doc, err := json.Marshal(t.past.Messages)
 	if err != nil {
 		return nil, fmt.Errorf("control: fork: %w", err)
@@ -227,7 +224,7 @@ func ParseFork(text string) (run string, turn int, err error) {
 }
 
 // checkSentHistory checks a history that the client has sent in parts.
-func (c *opener) checkSentHistory(ctx context.Context, r client.RunRequest, root mailbox.Address) (*spec.HistoryOrigin, error) {
+func (c *histories) checkSentHistory(ctx context.Context, r client.RunRequest, root mailbox.Address) (*spec.HistoryOrigin, error) {
 	s, err := ReplayAgent(ctx, c.cfg.Post, root.Bare())
 	if err != nil {
 		return nil, err
@@ -262,7 +259,7 @@ func describeHistory(p *spec.HistoryOrigin) string {
 }
 
 // forkNotes lists what a fork does not copy from the run whose history it begins with.
-func (c *opener) forkNotes(ctx context.Context, o supervisor.Opened) (notes []string, err error) {
+func (c *histories) forkNotes(ctx context.Context, o supervisor.Opened) (notes []string, err error) {
 	if o.Past.Run == "" {
 		return nil, nil
 	}

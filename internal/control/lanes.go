@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,10 +21,18 @@ import (
 // request, the node on which a run of the conversation ended, or one that takes up unfinished runs. If a process dies
 // in between, the run waits in its own log, and the node that activates it adds it to the lane.
 
-// laneKeeper reads, extends and advances lanes.
+// laneKeeper adds runs to lanes and advances lanes.
 type laneKeeper struct {
-	*remover
-	me string // tells this process from others that advance the same lane
+	cfg       *Config
+	locks     *runLocks
+	owners    *ownerCheck
+	lanes     *laneLogs
+	histories *histories
+	me        string // tells this process from others that advance the same lane
+}
+
+func newLaneKeeper(p *parts) *laneKeeper {
+	return &laneKeeper{p.cfg, p.locks, p.owners, p.lanes, p.histories, client.NewID()}
 }
 
 const (
@@ -37,31 +44,16 @@ const (
 	adoptedPause = time.Second
 )
 
-// readLane reads the lane of a conversation.
-func (c *lookup) readLane(ctx context.Context, conversation string) (*lane.State, error) {
-	s := &lane.State{}
-	err := readFacts(ctx, c, mailbox.LaneOf(conversation), func(m mailbox.Message, item mailbox.Item) {
-		f, ok, err := lane.Decode(item.Kind, func(into any) error { return mailbox.Unmarshal(item.Body, into) })
-		if ok && err == nil {
-			s.Apply(lane.Entry{Place: m.Place, At: m.At, Fact: f})
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 // joinLane adds an opened run to the lane of its conversation, unless it is there. It reads the lane after each
 // append: a deletion of the conversation that came between removes the run again. A run whose conversation belongs to
 // another owner can never begin, so it ends.
 func (c *laneKeeper) joinLane(ctx context.Context, conversation, run string) error {
-	owner, _, err := c.ownerOf(ctx, run)
+	owner, _, err := c.owners.ownerOf(ctx, run)
 	if err != nil {
 		return err
 	}
 	for attempt := 0; ; attempt++ {
-		s, err := c.readLane(ctx, conversation)
+		s, err := c.lanes.readLane(ctx, conversation)
 		if err != nil {
 			return err
 		}
@@ -79,7 +71,7 @@ func (c *laneKeeper) joinLane(ctx context.Context, conversation, run string) err
 		}
 		facts := []lane.Fact{lane.Enqueued{Run: run, Owner: owner}}
 		if len(s.Runs) == 0 && conversation != run {
-			adopted, err := c.isRunWithoutLane(ctx, conversation, owner)
+			adopted, err := c.lanes.isRunWithoutLane(ctx, conversation, owner)
 			if err != nil {
 				return err
 			}
@@ -87,7 +79,7 @@ func (c *laneKeeper) joinLane(ctx context.Context, conversation, run string) err
 				facts = append([]lane.Fact{lane.Adopted{Run: conversation, Owner: owner}}, facts...)
 			}
 		}
-		if err := appendFacts[lane.Fact](ctx, c.lookup, mailbox.LaneOf(conversation), facts...); err != nil {
+		if err := appendFacts[lane.Fact](ctx, c.cfg.Post, mailbox.LaneOf(conversation), facts...); err != nil {
 			return err
 		}
 	}
@@ -102,7 +94,7 @@ func (c *laneKeeper) enterLane(ctx context.Context, conversation string, accepte
 	if _, err := c.advanceLane(ctx, conversation); err != nil {
 		return accepted, err
 	}
-	s, err := c.readLane(ctx, conversation)
+	s, err := c.lanes.readLane(ctx, conversation)
 	if err != nil {
 		return accepted, err
 	}
@@ -138,36 +130,6 @@ func continuedRun(run string, histories []lane.Run) string {
 	return histories[i].ID
 }
 
-// isRunWithoutLane reports whether a conversation is named after a run that began without one: the conversation
-// then continues that run, if it has the same owner.
-func (c *lookup) isRunWithoutLane(ctx context.Context, conversation, owner string) (bool, error) {
-	row, err := c.findRun(ctx, conversation)
-	if isAbsent(err) {
-		return false, nil
-	}
-	if has, _, ownerErr := c.ownerOf(ctx, conversation); err == nil && (ownerErr != nil || has != owner) {
-		return false, ownerErr
-	}
-	if err != nil {
-		return false, err
-	}
-	own, err := c.conversationOf(ctx, row)
-	return err == nil && own == "", err
-}
-
-// conversationOf returns the conversation of a run; "" if it has none. A row that was written by another process than
-// the one that opened the run may not name it: then the log of the run does.
-func (c *lookup) conversationOf(ctx context.Context, row Row) (string, error) {
-	if row.Conversation != "" {
-		return row.Conversation, nil
-	}
-	state, err := ReplaySupervisor(ctx, c.cfg.Post, row.RunID)
-	if err != nil || !state.Run.InLane {
-		return "", err
-	}
-	return state.Run.Conversation, nil
-}
-
 // advanceLane performs the due steps of a lane: it records ends, begins the next run and starts it. again is when the
 // lane must be visited once more; 0: not needed, the end of a run or a message brings a node back.
 func (c *laneKeeper) advanceLane(ctx context.Context, conversation string) (again time.Duration, err error) {
@@ -177,17 +139,17 @@ func (c *laneKeeper) advanceLane(ctx context.Context, conversation string) (agai
 	}
 	defer done()
 	for range laneStepsMax {
-		s, err := c.readLane(ctx, conversation)
+		s, err := c.lanes.readLane(ctx, conversation)
 		if err != nil {
 			return 0, err
 		}
-		act, err := s.Next(c.me, time.Now().UnixMilli(), func(run string) (lane.Standing, error) { return c.standingOf(ctx, run) })
+		act, err := s.Next(c.me, time.Now().UnixMilli(), func(run string) (lane.Standing, error) { return c.lanes.standingOf(ctx, run) })
 		if err != nil {
 			return 0, err
 		}
 		switch act := act.(type) {
 		case lane.Append:
-			if err := appendFacts[lane.Fact](ctx, c.lookup, mailbox.LaneOf(conversation), act.Fact); err != nil {
+			if err := appendFacts[lane.Fact](ctx, c.cfg.Post, mailbox.LaneOf(conversation), act.Fact); err != nil {
 				return 0, err
 			}
 		case lane.Start:
@@ -210,41 +172,6 @@ func (c *laneKeeper) advanceLane(ctx context.Context, conversation string) (agai
 func (c *laneKeeper) dropFromLane(ctx context.Context, run, why string) error {
 	f := agent.Canceled{Why: why}
 	return c.cfg.Node.Command(ctx, mailbox.At(run, mailbox.Super), "lane-drop", f.Kind(), f)
-}
-
-// standingOf says how far a run is, by its own log.
-func (c *lookup) standingOf(ctx context.Context, run string) (lane.Standing, error) {
-	row, err := c.findRun(ctx, run)
-	if isAbsent(err) {
-		return lane.Standing{Phase: lane.Missing}, nil
-	}
-	if err != nil {
-		return lane.Standing{}, err
-	}
-	view, err := c.viewRun(ctx, row)
-	if err != nil {
-		return lane.Standing{}, err
-	}
-	st := lane.Standing{Phase: lane.Live, Reason: view.summary.Reason, History: view.summary.Joined > 0}
-	st.Root = view.summary.Root
-	if h := view.summary.HandedTo; h != nil {
-		st.HandedTo, st.Holder = h.Agent, h.Name
-	}
-	switch {
-	case view.state() == client.RunFinished:
-		st.Phase = lane.Finished
-		if ended, err := time.Parse(time.RFC3339, row.Ended); err == nil {
-			st.EndedMS = ended.UnixMilli()
-		}
-		if st.Reason == "" && row.Result != nil {
-			st.Reason = row.Result.Reason
-		}
-	case view.summary.Phase == supervisor.Queued:
-		st.Phase = lane.Unbegun
-	case view.summary.Phase == "": // a row without a log
-		st.Phase = lane.Missing
-	}
-	return st, nil
 }
 
 // startInLane gives a run the history of its conversation and appends the entry that begins it. A second node that
@@ -274,32 +201,14 @@ func (c *laneKeeper) startInLane(ctx context.Context, conversation string, s *la
 	return c.cfg.Node.Command(ctx, super, "lane-start", f.Kind(), f)
 }
 
-// newestHistory reads the newest history of a conversation that there still is. Where a run was deleted, the run
-// before it has the history up to there.
-func (c *lookup) newestHistory(ctx context.Context, s *lane.State) (of lane.Run, t logHistory, found bool, err error) {
-	for _, r := range s.Histories() {
-		// one that never began has no log
-		for _, id := range slices.Compact([]spec.ID{cmp.Or(r.HandedTo, spec.Root), spec.Root}) {
-			at, err := c.agentAddress(ctx, r.ID, id)
-			if err == nil {
-				t, err = c.readHistory(ctx, at, -1, 0)
-			}
-			if !isAbsent(err) {
-				return r, t, err == nil, err
-			}
-		}
-	}
-	return lane.Run{}, logHistory{}, false, nil
-}
-
 // continueHistory copies the newest history of a conversation to the root of the next run.
 func (c *laneKeeper) continueHistory(ctx context.Context, conversation string, s *lane.State, root mailbox.Address) (*spec.HistoryOrigin, error) {
-	last, t, found, err := c.newestHistory(ctx, s)
+	last, t, found, err := c.lanes.newestHistory(ctx, s)
 	if err != nil || !found {
 		return nil, err
 	}
 	t.past, _ = t.past.Latest()
-	origin, err := c.copyTranscript(ctx, last.ID, "", t, root)
+	origin, err := c.histories.copyTranscript(ctx, last.ID, "", t, root)
 	if origin != nil {
 		origin.Conversation, origin.Reason = conversation, last.Reason
 	}
@@ -309,9 +218,9 @@ func (c *laneKeeper) continueHistory(ctx context.Context, conversation string, s
 // checkConversation checks the conversation of a request before its run is opened. It returns the conversation that
 // the request means, and its owner, whom the request of an operator must name.
 func (c *laneKeeper) checkConversation(ctx context.Context, r client.RunRequest) (id, owner string, err error) {
-	id, s, isNew, err := c.resolveConversation(ctx, r.Conversation)
+	id, s, isNew, err := c.lanes.resolveConversation(ctx, r.Conversation)
 	if err == nil && !isNew {
-		owner, err = c.laneOwner(ctx, id, s)
+		owner, err = c.lanes.laneOwner(ctx, id, s)
 	}
 	switch {
 	case err != nil:
@@ -328,31 +237,6 @@ func (c *laneKeeper) checkConversation(ctx context.Context, r client.RunRequest)
 		return "", "", &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("the conversation %s has a history already", id), Hint: "leave fork and history out, or begin another conversation"}
 	}
 	return id, owner, nil
-}
-
-// resolveConversation returns the conversation that an id means, and its lane: an id of a run that belongs to another
-// conversation means that one. A conversation is new if neither a lane nor a run has its id.
-func (c *laneKeeper) resolveConversation(ctx context.Context, id string) (means string, s *lane.State, isNew bool, err error) {
-	if err := names.CheckToken(id); err != nil || len(id) > conversationBytesMax {
-		return "", nil, false, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("conversation is %.80q", id), Hint: fmt.Sprintf("use at most %d of a-z, 0-9, - and _", conversationBytesMax)}
-	}
-	s, err = c.readLane(ctx, id)
-	if err != nil || len(s.Runs) > 0 {
-		return id, s, false, err
-	}
-	row, err := c.findRun(ctx, id)
-	if isAbsent(err) {
-		return id, s, true, nil
-	}
-	own := ""
-	if err == nil {
-		own, err = c.conversationOf(ctx, row)
-	}
-	if err != nil || own == "" || own == id {
-		return id, s, false, err
-	}
-	s, err = c.readLane(ctx, own)
-	return own, s, false, err
 }
 
 // conversationBytesMax is the longest id of a conversation.

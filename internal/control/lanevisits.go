@@ -18,9 +18,9 @@ const (
 
 // laneVisits advances the lanes of conversations in the background, each by one goroutine.
 type laneVisits struct {
-	cfg  *Config
-	work *workGroup
-	runs *opener
+	cfg    *Config
+	work   *workGroup
+	keeper *laneKeeper
 
 	mu   sync.Mutex
 	open map[string]*laneVisit // by conversation
@@ -119,9 +119,9 @@ func (v *laneVisits) advanceOnce(conversation string, joins []string) (again tim
 	ctx, cancel := context.WithTimeout(v.work.ctx, laneTimeout)
 	defer cancel()
 	for _, run := range joins {
-		if err := v.runs.joinLane(ctx, conversation, run); err != nil && !hasCode(err, client.CodeForbidden) { // a run of another owner has ended
+		if err := v.keeper.joinLane(ctx, conversation, run); err != nil && !hasCode(err, client.CodeForbidden) { // a run of another owner has ended
 			return 0, err
 		}
 	}
-	return v.runs.advanceLane(ctx, conversation)
+	return v.keeper.advanceLane(ctx, conversation)
 }

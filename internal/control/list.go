@@ -84,7 +84,7 @@ func (c *viewer) viewNewest(ctx context.Context, rows []Row, places map[string]i
 		}
 	}
 	looks := make(map[string]viewResult, len(open))
-	for i, r := range c.viewRuns(ctx, open, func(runView) bool { return false }) {
+	for i, r := range c.views.viewRuns(ctx, open, func(runView) bool { return false }) {
 		looks[open[i].RunID] = r
 	}
 	return looks

@@ -22,7 +22,7 @@ func listStand(t *testing.T, runs int) *viewer {
 			t.Fatal(err)
 		}
 	}
-	return newControl(Config{Runs: index}).views
+	return newControl(Config{Runs: index}).parts.viewer
 }
 
 func listIDs(t *testing.T, c *viewer, r client.ListRequest) (ids []string) {
@@ -67,7 +67,7 @@ func TestRunsWithIDsOfPeopleAreListedByTheirStart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := newControl(Config{Runs: index}).views
+	c := newControl(Config{Runs: index}).parts.viewer
 	if got := listIDs(t, c, client.ListRequest{}); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -131,7 +131,7 @@ func TestRunWithoutANodeIsInterrupted(t *testing.T) {
 		{client.RunLive, Config{Cluster: serving("default")}, client.RunInterrupted},
 		{client.RunLive, Config{Cluster: serving("default", "gpu")}, client.RunLive},
 	} {
-		if got := newControl(tt.cfg).views.shownState(tt.state, s); got != tt.want {
+		if got := newControl(tt.cfg).parts.viewer.shownState(tt.state, s); got != tt.want {
 			t.Errorf("%s with %+v is shown as %s, want %s", tt.state, tt.cfg, got, tt.want)
 		}
 	}

@@ -28,11 +28,12 @@ const (
 
 // localRuns opens runs for callers in this process, and waits for their ends.
 type localRuns struct {
-	cfg   *Config
-	work  *workGroup
-	runs  *opener
-	views *viewer
-	slots chan struct{} // one for each run that is being opened
+	cfg    *Config
+	work   *workGroup
+	owners *ownerCheck
+	opener *opener
+	viewer *viewer
+	slots  chan struct{} // one for each run that is being opened
 }
 
 // OpenRun opens a run for a caller in this process. If ctx ends before the request has its turn, no run
@@ -73,7 +74,7 @@ func (c *localRuns) openLocal(r *client.RunRequest) (a client.RunAccepted, err e
 	}
 	ctx, cancel := context.WithTimeout(c.work.ctx, localTimeout)
 	defer cancel()
-	reply, err := c.work.callRecovered(ctx, "run", handleJSON(c.runs.lookup, c.runs.openRun), c.cfg.Redact(data))
+	reply, err := c.work.callRecovered(ctx, "run", handleJSON(c.owners, c.opener.openRun), c.cfg.Redact(data))
 	if err != nil {
 		return a, c.cfg.newRefusal("run", err)
 	}
@@ -136,7 +137,7 @@ func (c *localRuns) getLocal(run string) (info client.RunInfo, err error) {
 	ctx, cancel := context.WithTimeout(c.work.ctx, requestTimeout)
 	defer cancel()
 	reply, err := c.work.callRecovered(ctx, "get", func(ctx context.Context, _ []byte) (any, error) {
-		return c.views.getRun(ctx, client.GetRequest{RunID: run})
+		return c.viewer.getRun(ctx, client.GetRequest{RunID: run})
 	}, nil)
 	if err != nil {
 		return info, c.cfg.newRefusal("get", err)

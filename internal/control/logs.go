@@ -15,7 +15,7 @@ const logPageBytes = 384 << 10
 
 // listLogs lists the logs of a run, or returns a page of one of them, as the store holds it.
 func (c *viewer) listLogs(ctx context.Context, r client.LogsRequest) (any, error) {
-	if _, err := c.findRun(ctx, r.RunID); err != nil {
+	if _, err := c.lookup.findRun(ctx, r.RunID); err != nil {
 		return nil, err
 	}
 	logs, err := c.cfg.Post.Addresses(ctx, r.RunID)
@@ -46,7 +46,7 @@ func (c *viewer) listLogs(ctx context.Context, r client.LogsRequest) (any, error
 
 // readBlob returns a part of a blob of a run.
 func (c *viewer) readBlob(ctx context.Context, r client.BlobRequest) (any, error) {
-	if _, err := c.findRun(ctx, r.RunID); err != nil {
+	if _, err := c.lookup.findRun(ctx, r.RunID); err != nil {
 		return nil, err
 	}
 	if err := mailbox.CheckBlobRef(r.Blob); err != nil {

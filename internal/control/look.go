@@ -29,6 +29,12 @@ import (
 // log instead: more than activation.StateGap, because a node writes the row a moment later.
 const tailMax = 4 * activation.StateGap
 
+// runViews makes the views of runs, and finds the logs of their agents.
+type runViews struct {
+	cfg    *Config
+	lookup *lookup
+}
+
 // runView is what a request sees of a run: its row and its summary.
 type runView struct {
 	row     Row
@@ -78,13 +84,13 @@ func (l runView) questions() []supervisor.OpenQuestion {
 
 // viewRun makes the view of a run as it is now. A caller that needs every agent and question
 // uses viewRunFully.
-func (c *lookup) viewRun(ctx context.Context, row Row) (runView, error) {
+func (c *runViews) viewRun(ctx context.Context, row Row) (runView, error) {
 	r := c.viewRuns(ctx, []Row{row}, func(runView) bool { return false })[0]
 	return r.view, r.err
 }
 
 // viewRunFully is viewRun with all agents and questions of the run.
-func (c *lookup) viewRunFully(ctx context.Context, row Row) (runView, error) {
+func (c *runViews) viewRunFully(ctx context.Context, row Row) (runView, error) {
 	r := c.viewRuns(ctx, []Row{row}, runView.isCut)[0]
 	return r.view, r.err
 }
@@ -108,10 +114,10 @@ type summaryTail struct {
 }
 
 // readSummaryTail reads the supervisor's log from the last entry that a Summary knows.
-func (c *lookup) readSummaryTail(ctx context.Context, row Row) (t summaryTail, err error) {
+func readSummaryTail(ctx context.Context, post mailbox.Store, row Row) (t summaryTail, err error) {
 	at := mailbox.At(row.RunID, mailbox.Super)
 	t.lost = true
-	err = c.cfg.Post.Read(ctx, at, row.Summary.Place-1, 0, func(m mailbox.Message) error {
+	err = post.Read(ctx, at, row.Summary.Place-1, 0, func(m mailbox.Message) error {
 		if m.Place == row.Summary.Place {
 			t.lost = false
 			return nil
@@ -166,7 +172,7 @@ func (s RowSummary) mayChange(item mailbox.Item) bool {
 }
 
 // replayView replays the supervisor's log, and repairs the Summary of the row.
-func (c *lookup) replayView(ctx context.Context, row Row) (runView, error) {
+func (c *runViews) replayView(ctx context.Context, row Row) (runView, error) {
 	r, err := replaySupervisorLog(ctx, c.cfg.Post, row.RunID)
 	if err != nil {
 		return runView{row: row}, err
@@ -190,7 +196,7 @@ func (c *Config) logger() *slog.Logger {
 
 // findAgent returns the address of an agent of a run. The summary names the agents that have not
 // ended; the others have logs.
-func (c *lookup) findAgent(ctx context.Context, l runView, id spec.ID) (mailbox.Address, error) {
+func (c *runViews) findAgent(ctx context.Context, l runView, id spec.ID) (mailbox.Address, error) {
 	bare := mailbox.At(l.row.RunID, string(id))
 	for _, a := range l.summary.Agents {
 		if a.ID == id {
@@ -210,4 +216,25 @@ func (c *lookup) findAgent(ctx context.Context, l runView, id spec.ID) (mailbox.
 		}
 	}
 	return "", noAgent(id, l.row.RunID)
+}
+
+// agentAddress returns the address of an agent of a run.
+func (c *runViews) agentAddress(ctx context.Context, run string, id spec.ID) (mailbox.Address, error) {
+	at := mailbox.At(run, string(id))
+	if c.cfg.Cluster == nil {
+		return at, nil // there is only one pool
+	}
+	row, err := c.lookup.findRun(ctx, run)
+	if err != nil {
+		return at, err
+	}
+	l, err := c.viewRun(ctx, row)
+	if err != nil {
+		return at, err
+	}
+	found, err := c.findAgent(ctx, l, id)
+	if isNotFound(err) {
+		return at, nil // its log is empty
+	}
+	return found, err
 }

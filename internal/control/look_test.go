@@ -32,7 +32,7 @@ func (c entriesStore) Read(ctx context.Context, at mailbox.Address, after, throu
 func TestARequestRepairsARowThatNoNodeWrites(t *testing.T) {
 	read, post := 0, memory.New(memory.Config{})
 	super, root := mailbox.At("r", mailbox.Super), mailbox.At("r", "root")
-	c := newOpener(&Config{Post: entriesStore{post, &read}, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
+	c := newParts(&Config{Post: entriesStore{post, &read}, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
 	if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive}); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestARequestRepairsARowThatNoNodeWrites(t *testing.T) {
 			t.Fatal(err)
 		}
 		read = 0
-		l, err := c.viewRun(t.Context(), row)
+		l, err := c.views.viewRun(t.Context(), row)
 		if err != nil || l.state() != state || read > most {
 			t.Fatalf("%s: %s (%v), %d entries read, want %s and %d at most", what, l.state(), err, read, state, most)
 		}

@@ -2,10 +2,12 @@ package control
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -37,7 +39,7 @@ const (
 
 // viewRuns makes the views of runs together: the wait for rows that lack a change is one wait for all of them.
 // It replays the logs of those for which needsReplay says that the Summary of the row is not enough.
-func (c *lookup) viewRuns(ctx context.Context, rows []Row, needsReplay func(runView) bool) []viewResult {
+func (c *runViews) viewRuns(ctx context.Context, rows []Row, needsReplay func(runView) bool) []viewResult {
 	results := make([]viewResult, len(rows))
 	every := make([]int, len(rows))
 	for i, row := range rows {
@@ -70,7 +72,7 @@ func (c *lookup) viewRuns(ctx context.Context, rows []Row, needsReplay func(runV
 }
 
 // checkRows finds the freshness of some rows.
-func (c *lookup) checkRows(ctx context.Context, results []viewResult, some []int) {
+func (c *runViews) checkRows(ctx context.Context, results []viewResult, some []int) {
 	inParallel(some, func(i int) {
 		if r := &results[i]; r.err == nil {
 			r.freshness, r.err = c.checkRow(ctx, r.view.row)
@@ -79,11 +81,11 @@ func (c *lookup) checkRows(ctx context.Context, results []viewResult, some []int
 }
 
 // checkRow compares a row with the log of its run.
-func (c *lookup) checkRow(ctx context.Context, row Row) (rowFreshness, error) {
+func (c *runViews) checkRow(ctx context.Context, row Row) (rowFreshness, error) {
 	if row.Summary == nil || row.Summary.Form > mailbox.Form {
 		return rowStale, nil
 	}
-	t, err := c.readSummaryTail(ctx, row)
+	t, err := readSummaryTail(ctx, c.cfg.Post, row)
 	switch {
 	case err != nil || t.lost || t.entries > tailMax:
 		return rowStale, err
@@ -94,7 +96,7 @@ func (c *lookup) checkRow(ctx context.Context, row Row) (rowFreshness, error) {
 }
 
 // readAgain reads the row of a run again.
-func (c *lookup) readAgain(ctx context.Context, l *runView) error {
+func (c *runViews) readAgain(ctx context.Context, l *runView) error {
 	next, there, err := c.cfg.Runs.getRow(ctx, l.row.RunID)
 	if err == nil && there {
 		l.row, l.summary = next, next.summaryOrEmpty()
@@ -127,4 +129,31 @@ func inParallel(indexes []int, work func(i int)) {
 		})
 	}
 	workers.Wait()
+}
+
+// settleMarks reads the logs of agents whose questions are marked as answered by requests that may
+// have died before they appended the answer.
+func (c *runViews) settleMarks(ctx context.Context, l *runView) error {
+	now := time.Now()
+	for _, mark := range slices.Clone(l.row.Answered) {
+		i := slices.IndexFunc(l.summary.Questions, mark.names)
+		if i < 0 || !mark.isDoubtful(now) {
+			continue
+		}
+		s, err := ReplayAgent(ctx, c.cfg.Post, mailbox.At(l.row.RunID, string(mark.Agent)).In(l.summary.Questions[i].Pool))
+		if isNewer(err) {
+			continue // this release could not answer it
+		}
+		if err != nil {
+			return err
+		}
+		logged := s.Phase != agent.Waiting || s.Suspended.Question.Query != mark.Query
+		if err := c.cfg.Runs.settleAnswer(ctx, l.row.RunID, mark, logged); err != nil {
+			c.cfg.logger().Warn("a mark of an answer stays doubtful in the index", "run", l.row.RunID, "agent", mark.Agent, "error", err)
+		}
+		if !logged {
+			l.row.Answered = slices.DeleteFunc(slices.Clone(l.row.Answered), func(a AnsweredQuestion) bool { return a == mark })
+		}
+	}
+	return nil
 }

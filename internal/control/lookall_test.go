@@ -21,7 +21,7 @@ func TestARequestWaitsOnceForAllRowsThatLag(t *testing.T) {
 	t.Parallel()
 	const runs = 24
 	post := memory.New(memory.Config{})
-	c := newControl(Config{Post: post, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))}).views
+	c := newControl(Config{Post: post, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))}).parts.viewer
 	super := func(i int) mailbox.Address { return mailbox.At(fmt.Sprintf("r%02d", i), mailbox.Super) }
 	for i := range runs {
 		run := super(i).Run()

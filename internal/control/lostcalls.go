@@ -65,11 +65,11 @@ func (c *viewer) showLostCalls(ctx context.Context, list []Question) {
 // callText shows the call of a question as an approval does; "" if the log of the agent cannot be read: the
 // question counts without it, too.
 func (c *viewer) callText(ctx context.Context, q Question) string {
-	at, err := c.agentAddress(ctx, q.RunID, q.Agent)
+	at, err := c.views.agentAddress(ctx, q.RunID, q.Agent)
 	if err != nil {
 		return ""
 	}
-	s, _, err := c.replayTranscript(ctx, at)
+	s, _, err := replayTranscript(ctx, c.cfg.Post, at)
 	if err != nil {
 		c.cfg.logger().Warn("the call of a question cannot be read", "run", q.RunID, "agent", q.Agent, "error", err)
 		return ""

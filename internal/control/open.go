@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"time"
 
@@ -17,6 +18,38 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
+// opener opens runs, and continues those that exist.
+type opener struct {
+	cfg       *Config
+	lookup    *lookup
+	owners    *ownerCheck
+	lanes     *laneLogs
+	schedules *scheduleLogs
+	admission *admission
+	commander *commander
+	canceler  *canceler
+	histories *histories
+	keeper    *laneKeeper
+	forker    *treeForker
+	locks     *runLocks
+	// opening has a slot for each run that is opened now; nil: other nodes open runs on the same logs, too.
+	opening chan struct{}
+}
+
+// opensPerProcessor is how many runs a node that owns all logs opens at once, for each processor. A run that is open
+// goes on before others are opened, so that short runs end one after the other and are not all in memory.
+const opensPerProcessor = 2
+
+func newOpener(p *parts, forker *treeForker) *opener {
+	c := &opener{cfg: p.cfg, lookup: p.lookup, owners: p.owners, lanes: p.lanes, schedules: p.schedules, admission: p.admission, commander: p.commander, canceler: p.canceler,
+		histories: p.histories, keeper: p.keeper, forker: forker, locks: p.locks}
+	if p.cfg.Cluster == nil {
+		c.opening = make(chan struct{}, opensPerProcessor*runtime.GOMAXPROCS(0))
+	}
+	forker.reopen = c.reopenRun
+	return c
+}
+
 // openRun opens a run, or continues the one that has this id. The log comes first: the index is written after it.
 func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) {
 	if r.Instead != "" {
@@ -28,7 +61,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 		return nil, err
 	}
 	if times := requestedTimes(r); !times.IsEmpty() {
-		return createSchedule(ctx, c, r, times)
+		return c.createSchedule(ctx, r, times)
 	} else if r.Zone != "" || r.Missed != "" || r.Overlap != "" {
 		return nil, &client.Error{Code: client.CodeBad, Text: "zone, missed and overlap are only valid with a schedule", Hint: "add at or every, or leave them out"}
 	}
@@ -38,7 +71,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	// the value of the caller goes into each log of the run, and to MCP servers
 	r.Trace = telemetry.CleanTraceparent(r.Trace)
 	if point, ok := parseForkPoint(r.Fork); ok && !r.Resume {
-		return c.forkTree(ctx, r, point)
+		return c.forker.forkTree(ctx, r, point)
 	}
 	if r.Instead != "" {
 		return nil, &client.Error{Code: client.CodeBad, Text: "`instead` is only valid with a fork of a tree", Hint: "name the result or the question that it replaces: fork is RUN@AGENT:CALL or RUN@AGENT:QUESTION"}
@@ -56,17 +89,17 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if accepted, exists, err := c.continueExisting(ctx, r); exists || err != nil {
 		return accepted, err
 	}
-	if err := cmp.Or(c.checkRoom(ctx), c.cfg.Queue.checkFull()); err != nil {
+	if err := cmp.Or(c.admission.checkRoom(ctx), c.cfg.Queue.checkFull()); err != nil {
 		return nil, err
 	}
 	asked := r.Conversation
 	var err error
 	if r.Conversation != "" {
-		if r.Conversation, r.Owner, err = c.checkConversation(ctx, r); err != nil {
+		if r.Conversation, r.Owner, err = c.keeper.checkConversation(ctx, r); err != nil {
 			return nil, err
 		}
 	}
-	if r.Owner, err = forkOwner(ctx, c, r); err != nil {
+	if r.Owner, err = c.forkOwner(ctx, r); err != nil {
 		return nil, err
 	}
 	opened, accepted, err := c.buildOpened(ctx, r, asked)
@@ -84,24 +117,24 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if err != nil || r.Conversation == "" {
 		return accepted, err
 	}
-	return c.enterLane(ctx, r.Conversation, accepted)
+	return c.keeper.enterLane(ctx, r.Conversation, accepted)
 }
 
 // forkOwner returns the owner of a new run: the fork that an operator makes has the owner of its original, unless it is
 // part of a conversation, which has an owner of its own.
-func forkOwner(ctx context.Context, c *opener, r client.RunRequest) (owner string, err error) {
+func (c *opener) forkOwner(ctx context.Context, r client.RunRequest) (owner string, err error) {
 	if r.Fork == "" || r.Conversation != "" || r.Owner != "" {
 		return r.Owner, nil
 	}
 	from, _, _ := strings.Cut(r.Fork, "@")
-	owner, _, err = c.ownerOf(ctx, from)
+	owner, _, err = c.owners.ownerOf(ctx, from)
 	return owner, err
 }
 
 // continueExisting handles a request whose run exists, was deleted, or must exist (resume). handled is false if a new
 // run is to be opened.
 func (c *opener) continueExisting(ctx context.Context, r client.RunRequest) (accepted client.RunAccepted, handled bool, err error) {
-	if isNew, err := c.isNewRun(ctx, r.RunID); err != nil || isNew && !r.Resume {
+	if isNew, err := c.lookup.isNewRun(ctx, r.RunID); err != nil || isNew && !r.Resume {
 		return accepted, false, err
 	}
 	if known, ok, err := c.cfg.Runs.getRow(ctx, r.RunID); err != nil {
@@ -112,7 +145,7 @@ func (c *opener) continueExisting(ctx context.Context, r client.RunRequest) (acc
 		accepted, err = c.reopenRun(ctx, known.RunInfo, r)
 		return accepted, true, err
 	}
-	if err := c.explainMissing(ctx, r.RunID); r.Resume || !isNotFound(err) {
+	if err := explainMissing(ctx, c.cfg.Post, r.RunID); r.Resume || !isNotFound(err) {
 		return accepted, true, err
 	}
 	return accepted, false, nil
@@ -123,7 +156,7 @@ func (c *opener) continueExisting(ctx context.Context, r client.RunRequest) (acc
 func (c *opener) buildOpened(ctx context.Context, r client.RunRequest, asked string) (supervisor.Opened, client.RunAccepted, error) {
 	sent := r
 	sent.Conversation = asked
-	holder, err := c.holderOf(ctx, r)
+	holder, err := c.lanes.holderOf(ctx, r)
 	if err != nil {
 		return supervisor.Opened{}, client.RunAccepted{}, err
 	}
@@ -134,13 +167,13 @@ func (c *opener) buildOpened(ctx context.Context, r client.RunRequest, asked str
 	}
 	opened.Conversation, opened.InLane, opened.Owner = r.Conversation, r.Conversation != "", r.Owner
 	root := mailbox.At(r.RunID, string(spec.Root)).In(opened.RootPlace())
-	if err = checkUploads(ctx, c, r, root); err != nil || r.Fork == "" && r.History == nil {
+	if err = c.checkUploads(ctx, r, root); err != nil || r.Fork == "" && r.History == nil {
 		return opened, accepted, err
 	}
-	if opened.Past, err = c.prepareHistory(ctx, r, root); err != nil {
+	if opened.Past, err = c.histories.prepareHistory(ctx, r, root); err != nil {
 		return opened, accepted, err
 	}
-	notes, err := c.forkNotes(ctx, opened)
+	notes, err := c.histories.forkNotes(ctx, opened)
 	accepted.Notes = append(append(accepted.Notes, describeHistory(opened.Past)), notes...)
 	return opened, accepted, err
 }
@@ -151,7 +184,7 @@ func (c *opener) purgeUploadedHistory(ctx context.Context, root mailbox.Address)
 	if root == root.Bare() {
 		return
 	}
-	if err := c.purgeToTombstone(ctx, root.Bare(), nil); err != nil {
+	if err := purgeToTombstone(ctx, c.cfg.Post, root.Bare(), nil); err != nil {
 		c.cfg.logger().Warn("cannot remove uploaded history", "log", root.Bare(), "error", err)
 	}
 }
@@ -188,17 +221,7 @@ func (c *opener) reopenRun(ctx context.Context, known client.RunInfo, r client.R
 	if err := c.cfg.Node.Resume(ctx, r.RunID); err != nil || known.Conversation == "" {
 		return accepted, err
 	}
-	return c.enterLane(ctx, known.Conversation, accepted)
-}
-
-// isNewRun reports whether a run certainly has no row and no supervisor log. It is false whenever this node does not
-// own the index.
-func (c *lookup) isNewRun(ctx context.Context, run string) (bool, error) {
-	if !c.cfg.Runs.own.hasNoRow(run) {
-		return false, nil
-	}
-	stamp, _, err := readFirstEntry(ctx, c.cfg.Post, mailbox.At(run, mailbox.Super))
-	return stamp == 0 && err == nil, err
+	return c.keeper.enterLane(ctx, known.Conversation, accepted)
 }
 
 // addRow adds the row of a run that was opened. A short run may have ended already, and its row may say so: that
@@ -230,7 +253,7 @@ func (c *opener) setTimeLimit(ctx context.Context, known client.RunInfo, r clien
 		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("timeout_ms is %d, must be between 0 and %d", r.TimeoutMS, int64(spec.TimeoutMaxMS)), Hint: "0 leaves the limit as it is"}
 	}
 	f := supervisor.LimitSet{Patch: true, SoftMS: r.TimeoutMS, HardMS: spec.HardLimitMS(r.TimeoutMS)}
-	_, err := c.appendCommand(ctx, r.RunID, client.NewID(), "", "", f.Kind(), f)
+	_, err := c.commander.appendCommand(ctx, r.RunID, client.NewID(), "", "", f.Kind(), f)
 	return err
 }
 
@@ -244,8 +267,21 @@ func (c *opener) refuseIfLogsLost(ctx context.Context, known client.RunInfo) err
 	if err != nil || len(logs) > 0 {
 		return err
 	}
-	if err := c.endRow(ctx, known, noLogLeft); err != nil {
+	if err := c.canceler.endRow(ctx, known, noLogLeft); err != nil {
 		return err
 	}
 	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("%s: %s: %s", known.RunID, spec.LogDamaged, noLogLeft), Hint: "`troupe list` shows the runs"}
+}
+
+// appendOpened appends the first entry of a run.
+func (c *opener) appendOpened(ctx context.Context, o supervisor.Opened) error {
+	if c.opening != nil {
+		select {
+		case c.opening <- struct{}{}:
+			defer func() { <-c.opening }()
+		case <-ctx.Done():
+			return fmt.Errorf("control: run %s was not opened: %w", o.Run, context.Cause(ctx))
+		}
+	}
+	return c.cfg.Node.Open(ctx, o)
 }

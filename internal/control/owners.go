@@ -27,6 +27,9 @@ func requestOwner(ctx context.Context) string {
 	return owner
 }
 
+// ownerCheck tells whose a run is, and refuses owners what belongs to others.
+type ownerCheck struct{ cfg *Config }
+
 // errOperators refuses a verb that concerns the runs of all owners.
 var errOperators = &client.Error{Code: client.CodeForbidden, Text: "only an operator may do this: it concerns the runs of all owners",
 	Hint: "use a credential that may publish to troupe.cmd.>, without --as"}
@@ -63,7 +66,7 @@ func checkNamedOwner(owner string) error {
 
 // checkOwner refuses a request about what belongs to somebody else, and writes the verified name of the owner into it.
 // Requests that are not named here are refused to owners.
-func (c *lookup) checkOwner(ctx context.Context, request any) error {
+func (c *ownerCheck) checkOwner(ctx context.Context, request any) error {
 	owner := requestOwner(ctx)
 	if owner == "" {
 		return nil
@@ -121,7 +124,7 @@ func (c *lookup) checkOwner(ctx context.Context, request any) error {
 }
 
 // checkOwnSources checks the runs that a new run would continue, or begin from.
-func (c *lookup) checkOwnSources(ctx context.Context, r client.RunRequest) error {
+func (c *ownerCheck) checkOwnSources(ctx context.Context, r client.RunRequest) error {
 	if times := requestedTimes(r); !times.IsEmpty() { // the id is that of a schedule, which createSchedule checks
 		if on := r.On; on != "" && on != r.Owner && !strings.HasPrefix(on, r.Owner+".") {
 			return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("the trigger %.80q is not one of %s", on, r.Owner), Hint: "its name is " + r.Owner + ", or begins with it and a dot"}
@@ -137,7 +140,7 @@ func (c *lookup) checkOwnSources(ctx context.Context, r client.RunRequest) error
 }
 
 // checkOwnRun refuses a run of somebody else. The verb itself explains a run that does not exist.
-func (c *lookup) checkOwnRun(ctx context.Context, run, owner string) error {
+func (c *ownerCheck) checkOwnRun(ctx context.Context, run, owner string) error {
 	has, exists, err := c.ownerOf(ctx, run)
 	if err != nil || !exists || has == owner {
 		return err
@@ -147,7 +150,7 @@ func (c *lookup) checkOwnRun(ctx context.Context, run, owner string) error {
 
 // ownerOf returns the owner of a run, from the first entry of its log: the row is a hint. exists is false for a run without
 // a log and without a row.
-func (c *lookup) ownerOf(ctx context.Context, run string) (owner string, exists bool, err error) {
+func (c *ownerCheck) ownerOf(ctx context.Context, run string) (owner string, exists bool, err error) {
 	row, listed, err := c.cfg.Runs.getRow(ctx, run)
 	if err != nil || !listed && checkRunID(run) != nil {
 		return "", false, err
@@ -169,15 +172,6 @@ func (c *lookup) ownerOf(ctx context.Context, run string) (owner string, exists 
 		return row.Owner, listed, nil
 	}
 	return owner, true, nil
-}
-
-// laneOwner returns the owner of a conversation, which may be a run that began without a lane.
-func (c *lookup) laneOwner(ctx context.Context, conversation string, s *lane.State) (owner string, err error) {
-	if len(s.Runs) > 0 {
-		return s.Owner, nil
-	}
-	owner, _, err = c.ownerOf(ctx, conversation)
-	return owner, err
 }
 
 // checkOwnLane refuses the conversation of somebody else.

@@ -15,18 +15,16 @@ import (
 
 const narrowHint = "`troupe permissions RUN` shows the modes and rules; see docs/permissions.md#narrower-rights-while-a-run-works"
 
-// servePermissions serves the verb permissions.
-func servePermissions(c *commander) func(context.Context, client.PermissionsRequest) (any, error) {
-	return func(ctx context.Context, r client.PermissionsRequest) (any, error) {
-		if !r.Changes() {
-			return readPermissions(ctx, c, r)
-		}
-		return narrowPermissions(ctx, c, r)
+// changePermissions serves the verb permissions: it narrows the rights of live agents, or shows them.
+func (c *commander) changePermissions(ctx context.Context, r client.PermissionsRequest) (any, error) {
+	if !r.Changes() {
+		return c.readPermissions(ctx, r)
 	}
+	return c.narrowPermissions(ctx, r)
 }
 
 // narrowPermissions takes rights from a live agent and the agents below it.
-func narrowPermissions(ctx context.Context, c *commander, r client.PermissionsRequest) (any, error) {
+func (c *commander) narrowPermissions(ctx context.Context, r client.PermissionsRequest) (any, error) {
 	if err := refuseAgentProgram(ctx); err != nil {
 		return nil, err
 	}
@@ -52,7 +50,7 @@ func narrowPermissions(ctx context.Context, c *commander, r client.PermissionsRe
 	if err := checkRequestsLeft(mailbox.At(r.RunID, mailbox.Super), full.requests); err != nil {
 		return nil, err
 	}
-	if at := foreignMachine(c, full.state.Run, r); at != "" {
+	if at := foreignMachine(c.cfg, full.state.Run, r); at != "" {
 		return struct{}{}, c.cfg.NarrowOn(ctx, requestOwner(ctx), at, r)
 	}
 	if c.cfg.ParseNarrowing == nil {
@@ -72,9 +70,9 @@ func narrowPermissions(ctx context.Context, c *commander, r client.PermissionsRe
 
 // foreignMachine returns the machine of a run with a directory elsewhere if the request has rules: links in their paths lead to
 // other paths here. "": this node reads the rules.
-func foreignMachine(c *commander, o supervisor.Opened, r client.PermissionsRequest) string {
+func foreignMachine(cfg *Config, o supervisor.Opened, r client.PermissionsRequest) string {
 	machine, ok := strings.CutPrefix(o.NodePool, names.MachinePrefix)
-	if !ok || len(r.Ask)+len(r.Deny) == 0 || c.cfg.NarrowOn == nil || o.NodePool == names.MachinePool(c.cfg.Machine) {
+	if !ok || len(r.Ask)+len(r.Deny) == 0 || cfg.NarrowOn == nil || o.NodePool == names.MachinePool(cfg.Machine) {
 		return ""
 	}
 	return machine
@@ -85,8 +83,8 @@ func badNarrowing(format string, args ...any) error {
 }
 
 // readPermissions returns the permissions of a run.
-func readPermissions(ctx context.Context, c *commander, r client.PermissionsRequest) (any, error) {
-	if _, err := c.findRun(ctx, r.RunID); err != nil {
+func (c *commander) readPermissions(ctx context.Context, r client.PermissionsRequest) (any, error) {
+	if _, err := c.lookup.findRun(ctx, r.RunID); err != nil {
 		return nil, err
 	}
 	full, err := replaySupervisorLog(ctx, c.cfg.Post, r.RunID)

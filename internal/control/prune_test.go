@@ -45,12 +45,12 @@ func TestAttackManyTombstonesDoNotStopAPrune(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := newOpener(&Config{Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
+	c := newParts(&Config{Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
 	removed, r := 0, client.PruneRequest{}
 	for range tombstones + 1 {
 		ctx, end := context.WithCancel(t.Context())
 		c.cfg.Post = endingStore{post, end}
-		reply, err := c.pruneRuns(ctx, r)
+		reply, err := c.remover.pruneRuns(ctx, r)
 		end()
 		if err != nil {
 			t.Fatal(err)

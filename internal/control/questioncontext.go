@@ -66,9 +66,9 @@ func (c *viewer) readQuestionContext(ctx context.Context, q Question) (found que
 }
 
 func (c *viewer) readAgentState(ctx context.Context, run string, id spec.ID) (s agent.State, ok bool) {
-	at, err := c.agentAddress(ctx, run, id)
+	at, err := c.views.agentAddress(ctx, run, id)
 	if err == nil {
-		s, _, err = c.replayTranscript(ctx, at)
+		s, _, err = replayTranscript(ctx, c.cfg.Post, at)
 	}
 	if err != nil {
 		c.cfg.logger().Warn("the journal beside a question cannot be read", "run", run, "agent", id, "error", err)

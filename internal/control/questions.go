@@ -42,7 +42,7 @@ func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
 		}
 	}
 	questions := []Question{}
-	for _, r := range c.viewRuns(ctx, unfinished, runView.lacksQuestions) {
+	for _, r := range c.views.viewRuns(ctx, unfinished, runView.lacksQuestions) {
 		if isNewer(r.err) {
 			continue // this release could not answer it
 		}
@@ -50,7 +50,7 @@ func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
 			return nil, r.err
 		}
 		for _, q := range r.view.questions() {
-			q, open, err := c.readApproval(ctx, r.view.row.RunID, q)
+			q, open, err := readApproval(ctx, c.cfg.Post, r.view.row.RunID, q)
 			if err != nil && !isNewer(err) {
 				return nil, err
 			}

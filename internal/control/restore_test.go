@@ -39,14 +39,14 @@ func FuzzRestoredEntry(f *testing.F) {
 			}
 		}
 	}
-	c := newOpener(&Config{Redact: bytes.Clone, CheckRestored: func(supervisor.Opened, client.RunRequest) error { return nil },
+	c := newParts(&Config{Redact: bytes.Clone, CheckRestored: func(supervisor.Opened, client.RunRequest) error { return nil },
 		CheckRestoredChange: func(supervisor.Opened, client.RunRequest, RecordedChange) error { return nil }})
 	f.Fuzz(func(t *testing.T, which uint8, at uint16, stamp int64, data []byte) {
 		file := files[int(which)%len(files)]
 		file.Entries = append([]mailbox.Message(nil), file.Entries...)
 		changed := &file.Entries[int(at)%len(file.Entries)]
 		changed.At, changed.Data = max(stamp, 0), data
-		checked, err := c.checkRestore(file, client.RestoreRequest{RunID: file.Header.Run, OriginalStopped: true, AcceptApprovals: true}, time.Now())
+		checked, err := c.restorer.check.checkRestore(file, client.RestoreRequest{RunID: file.Header.Run, OriginalStopped: true, AcceptApprovals: true}, time.Now())
 		if err != nil {
 			var refused *client.Error
 			if !errors.As(err, &refused) || refused.Text == "" || refused.Hint == "" {

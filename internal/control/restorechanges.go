@@ -27,7 +27,7 @@ type RecordedChange struct {
 }
 
 // checkChanges refuses policies and limits that no request could set.
-func (c *opener) checkChanges(opened supervisor.Opened, named client.RunRequest, entries []mailbox.Message) error {
+func (c *runFileCheck) checkChanges(opened supervisor.Opened, named client.RunRequest, entries []mailbox.Message) error {
 	for _, m := range entries {
 		e, err := mailbox.Decode(m.Data)
 		if err != nil {
@@ -50,7 +50,7 @@ func (c *opener) checkChanges(opened supervisor.Opened, named client.RunRequest,
 
 // checkContextSet refuses tools that were added to an agent, if no client could add them here. It reads the changes
 // in the logs of agents, too: a supervisor passes them on. A client puts only layers there.
-func (c *opener) checkContextSet(opened supervisor.Opened, named client.RunRequest, e mailbox.Entry, at mailbox.Address, item mailbox.Item) error {
+func (c *runFileCheck) checkContextSet(opened supervisor.Opened, named client.RunRequest, e mailbox.Entry, at mailbox.Address, item mailbox.Item) error {
 	var f agent.ContextSet // supervisor.ContextSet has tools in the same field
 	if item.Kind != f.Kind() || mailbox.Unmarshal(item.Body, &f) != nil {
 		return nil
@@ -64,7 +64,7 @@ func (c *opener) checkContextSet(opened supervisor.Opened, named client.RunReque
 	return c.cfg.CheckRestoredChange(opened, named, RecordedChange{Tools: f.AddTools})
 }
 
-func (c *opener) checkChange(opened supervisor.Opened, named client.RunRequest, item mailbox.Item) error {
+func (c *runFileCheck) checkChange(opened supervisor.Opened, named client.RunRequest, item mailbox.Item) error {
 	var (
 		rules   supervisor.PolicySet
 		limits  supervisor.LimitSet
@@ -95,7 +95,7 @@ func (c *opener) checkChange(opened supervisor.Opened, named client.RunRequest, 
 
 // checkModels refuses models that were set in the logs (agent.ModelSet), if the run goes on with them and a new run
 // could not have them here. Those of its first entry were judged with it.
-func (c *opener) checkModels(opened supervisor.Opened, named client.RunRequest, run *recorded.Run) error {
+func (c *runFileCheck) checkModels(opened supervisor.Opened, named client.RunRequest, run *recorded.Run) error {
 	if run.Super.Phase == supervisor.Over {
 		return nil
 	}

@@ -31,6 +31,9 @@ const (
 	nanosMax      = int64(time.Millisecond)
 )
 
+// runFileCheck refuses the files, and forks, that must not become runs of this node.
+type runFileCheck struct{ cfg *Config }
+
 // checkedRestore is a run file that may be restored.
 type checkedRestore struct {
 	run      string
@@ -54,7 +57,7 @@ func (c checkedRestore) state() client.RunState {
 }
 
 // checkRestore refuses a file that must not be restored here.
-func (c *opener) checkRestore(f runfile.File, r client.RestoreRequest, now time.Time) (checked checkedRestore, err error) {
+func (c *runFileCheck) checkRestore(f runfile.File, r client.RestoreRequest, now time.Time) (checked checkedRestore, err error) {
 	if err := checkRestoredHeader(f, r); err != nil {
 		return checked, err
 	}
@@ -89,7 +92,7 @@ func (c *checkedRestore) addEntries(entries []mailbox.Message) {
 
 // judgeLogs refuses logs that do not keep the rules, that this version does not understand in the same way, or that
 // give a run more rights than a new one would get.
-func (c *opener) judgeLogs(f runfile.File, named client.RunRequest) (checked checkedRestore, err error) {
+func (c *runFileCheck) judgeLogs(f runfile.File, named client.RunRequest) (checked checkedRestore, err error) {
 	opened, err := firstOpened(f)
 	if err != nil {
 		return checked, err
@@ -188,7 +191,7 @@ func (c checkedRestore) checkOriginal(f runfile.File, r client.RestoreRequest) e
 
 // checkSecrets refuses texts that this node masks wherever it stores anything. Masked entries would have other hashes,
 // and a masked blob another name.
-func (c *opener) checkSecrets(f runfile.File) error {
+func (c *runFileCheck) checkSecrets(f runfile.File) error {
 	refused := func(where string) error {
 		return badFile("restore it with a node that does not know the secret",
 			"%s holds a secret of this node, which must not be stored", where)

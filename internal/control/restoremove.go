@@ -21,7 +21,7 @@ type runMove struct {
 
 // chooseMove decides where a run from a file goes on: in the directory and on the machine that its request names. A
 // run of a conversation leaves it, because other runs of the conversation, and its lane, are not in the file.
-func (c *opener) chooseMove(o supervisor.Opened, named client.RunRequest) (m runMove, err error) {
+func (c *runFileCheck) chooseMove(o supervisor.Opened, named client.RunRequest) (m runMove, err error) {
 	m = runMove{o.Workspace, o.NodePool, o.InLane && o.Conversation != ""}
 	if named.Dir != "" && o.Workspace != "" && c.cfg.PlaceRestored != nil {
 		m.dir, m.pool, err = c.cfg.PlaceRestored(named)
@@ -35,7 +35,7 @@ func (c *opener) chooseMove(o supervisor.Opened, named client.RunRequest) (m run
 // moveRestored changes the logs of a file if its run goes on elsewhere, or without its conversation. The logs are
 // judged before, because a changed log says nothing about who changed it, and afterwards with all others. What is
 // done with the same file is always the same, so that a restore can be repeated.
-func (c *opener) moveRestored(f runfile.File, named client.RunRequest, now time.Time) (runfile.File, error) {
+func (c *runFileCheck) moveRestored(f runfile.File, named client.RunRequest, now time.Time) (runfile.File, error) {
 	o, err := firstOpened(f)
 	if err != nil {
 		return f, err

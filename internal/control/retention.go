@@ -33,7 +33,11 @@ const (
 // retention removes runs that ended long ago, and the oldest ones where room is short. It decides by
 // retentionLimits.next. On a shared server the node that holds retentionJob does it.
 type retention struct {
-	*remover
+	cfg     *Config
+	lookup  *lookup
+	lanes   *laneLogs
+	remover *remover
+
 	limits retentionLimits
 	wake   chan struct{} // has room for one signal
 
@@ -43,8 +47,8 @@ type retention struct {
 	sweepAfter string    // the address after which the sweep of tombstones continues; "": at the beginning
 }
 
-func newRetention(r *remover) *retention {
-	return &retention{remover: r, limits: newRetentionLimits(r.cfg.RetainAge, r.cfg.RetainBytes), wake: make(chan struct{}, 1)}
+func newRetention(p *parts) *retention {
+	return &retention{cfg: p.cfg, lookup: p.lookup, lanes: p.lanes, remover: p.remover, limits: newRetentionLimits(p.cfg.RetainAge, p.cfg.RetainBytes), wake: make(chan struct{}, 1)}
 }
 
 // wakeUp makes the next pass begin at once: a new run found no room.
@@ -122,7 +126,7 @@ func (r *retention) sweepTombstones(ctx context.Context, rows []Row, now time.Ti
 	for _, row := range rows {
 		listed[row.RunID] = true
 	}
-	_, last, err := r.removeTombstones(ctx, listed, r.sweepAfter, now)
+	_, last, err := r.remover.removeTombstones(ctx, listed, r.sweepAfter, now)
 	if err == nil {
 		r.sweptAt, r.sweepAfter = now, last
 	}
@@ -191,7 +195,7 @@ func (p *retentionPass) excludeStrays(ctx context.Context, use storageUse) (rest
 func (p *retentionPass) removeStrays(ctx context.Context, runs []string) error {
 	for _, run := range runs {
 		within, cancel := context.WithTimeout(ctx, removalTimeout)
-		_, _, err := p.removeRun(within, run, true)
+		_, _, err := p.remover.removeRun(within, run, true)
 		cancel()
 		switch {
 		case err == nil:
@@ -303,11 +307,11 @@ func (p *retentionPass) mayRemove(ctx context.Context, run *endedRun, why string
 	if run.Removing {
 		return run.Conversation, "", nil
 	}
-	conversation, err = p.conversationOf(ctx, run.Row)
+	conversation, err = p.lanes.conversationOf(ctx, run.Row)
 	if err != nil || conversation == "" {
 		return "", "", err
 	}
-	s, _, err := p.settledLane(ctx, conversation)
+	s, _, err := p.lanes.settledLane(ctx, conversation)
 	if err != nil {
 		return "", "", err
 	}
@@ -329,7 +333,7 @@ func (p *retentionPass) mayRemove(ctx context.Context, run *endedRun, why string
 // newestWithHistory returns the run with the newest history of a conversation; "": no run has one.
 func (p *retentionPass) newestWithHistory(ctx context.Context, s *lane.State) (string, error) {
 	for _, of := range s.Histories() {
-		_, err := p.findRun(ctx, of.ID)
+		_, err := p.lookup.findRun(ctx, of.ID)
 		if !isAbsent(err) {
 			return of.ID, err
 		}
@@ -346,7 +350,7 @@ func (p *retentionPass) removeAndPublish(ctx context.Context, run *endedRun, con
 			return false, p.logUnlessFatal(ctx, err, failed, "run", run.RunID)
 		}
 	}
-	reply, size, err := p.removeRun(ctx, run.RunID, false)
+	reply, size, err := p.remover.removeRun(ctx, run.RunID, false)
 	if err != nil {
 		return false, p.logUnlessFatal(ctx, err, failed, "run", run.RunID)
 	}
@@ -366,7 +370,7 @@ func (p *retentionPass) removeAndPublish(ctx context.Context, run *endedRun, con
 func (p *retentionPass) removeEmptyLane(ctx context.Context, conversation string) {
 	empty, err := p.isLaneEmpty(ctx, conversation)
 	if err == nil && empty {
-		_, err = p.deleteConversation(ctx, conversation)
+		_, err = p.remover.deleteConversation(ctx, conversation)
 	}
 	if err != nil && !isNotFound(err) && !hasCode(err, client.CodeConflict) {
 		p.cfg.logger().Warn("cannot remove an empty lane", "conversation", conversation, "error", err)
@@ -375,12 +379,12 @@ func (p *retentionPass) removeEmptyLane(ctx context.Context, conversation string
 
 // isLaneEmpty reports whether none of the runs of a conversation is left.
 func (p *retentionPass) isLaneEmpty(ctx context.Context, conversation string) (bool, error) {
-	s, err := p.readLane(ctx, conversation)
+	s, err := p.lanes.readLane(ctx, conversation)
 	if err != nil {
 		return false, err
 	}
 	for _, of := range s.Runs {
-		if _, err := p.findRun(ctx, of.ID); !isAbsent(err) {
+		if _, err := p.lookup.findRun(ctx, of.ID); !isAbsent(err) {
 			return false, err
 		}
 	}

@@ -15,6 +15,12 @@ import (
 // against the room that is kept for their ends.
 const roomFresh = time.Second
 
+// admission refuses requests of new runs for which there is no room, or whose id is taken.
+type admission struct {
+	cfg  *Config
+	room storeRoom
+}
+
 // storeRoom is the newest measurement of the room in the logs and the index that found room. A
 // measurement that finds no room is not kept: the next request may come after a prune.
 type storeRoom struct {
@@ -52,7 +58,7 @@ func (r *storeRoom) findFull(ctx context.Context, logs, index measuredRoom) stri
 }
 
 // checkRoom refuses new runs if the logs or the index are too full for them to end.
-func (c *opener) checkRoom(ctx context.Context) error {
+func (c *admission) checkRoom(ctx context.Context) error {
 	if i := c.cfg.logHealth(); i != nil {
 		return refuseUnwritable(i)
 	}
@@ -72,4 +78,16 @@ func (r *Runs) Room(ctx context.Context) (used, most uint64, err error) {
 		return 0, 0, fmt.Errorf("control: room of the index: %w", err)
 	}
 	return s.Bytes(), uint64(max(0, s.Config().MaxBytes)), nil
+}
+
+// checkUnopened refuses requests that may only come before a run exists.
+func (c *admission) checkUnopened(ctx context.Context, run string) error {
+	_, ok, err := c.cfg.Runs.Get(ctx, run)
+	if err == nil && ok {
+		err = &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("run %s exists already", run), Hint: "choose another run_id"}
+	}
+	if err == nil {
+		err = c.checkRoom(ctx)
+	}
+	return err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/lane"
 	"github.com/troupe-run/troupe/internal/schedule"
 )
 
@@ -26,9 +27,12 @@ const (
 // scheduler begins the runs of the schedules that this node looks after: each has one goroutine, which reads the log of
 // the schedule and carries out what is due.
 type scheduler struct {
-	cfg  *Config
-	work *workGroup
-	runs *opener
+	cfg       *Config
+	work      *workGroup
+	owners    *ownerCheck
+	lanes     *laneLogs
+	schedules *scheduleLogs
+	opener    *opener
 
 	mu   sync.Mutex
 	open map[string]chan struct{} // wakes the goroutine of a schedule
@@ -111,14 +115,14 @@ func (c *scheduler) LookAtSchedule(id string) (wait time.Duration, more bool, er
 	ctx, cancel := context.WithTimeout(c.work.ctx, scheduleTimeout)
 	defer cancel()
 	for range scheduleStepsMax {
-		s, err := schedulesOf(c.runs.lookup).readSchedule(ctx, id)
+		s, err := c.schedules.readSchedule(ctx, id)
 		if err != nil {
 			return 0, true, err
 		}
 		if err := c.condenseSchedule(ctx, id, s); err != nil {
 			return 0, true, err
 		}
-		act, err := s.Next(id, c.cfg.Now().UnixMilli(), func(run string) (bool, error) { return schedulesOf(c.runs.lookup).isAtWork(ctx, run) })
+		act, err := s.Next(id, c.cfg.Now().UnixMilli(), func(run string) (bool, error) { return c.isAtWork(ctx, run) })
 		if err != nil {
 			return 0, true, err
 		}
@@ -141,7 +145,7 @@ func (c *scheduler) LookAtSchedule(id string) (wait time.Duration, more bool, er
 			if s.Exists() {
 				return 0, false, nil
 			}
-			return 0, false, schedulesOf(c.runs.lookup).purgeSchedule(ctx, id, s.Deleted)
+			return 0, false, c.schedules.purgeSchedule(ctx, id, s.Deleted)
 		}
 	}
 	return laneRetryMin, true, nil
@@ -149,7 +153,7 @@ func (c *scheduler) LookAtSchedule(id string) (wait time.Duration, more bool, er
 
 // decideDue appends a decision. wait is how much too early it was by the clock of the log.
 func (c *scheduler) decideDue(ctx context.Context, id string, f schedule.Due) (wait time.Duration, err error) {
-	s, err := schedulesOf(c.runs.lookup).appendToSchedule(ctx, id, f)
+	s, err := c.schedules.appendToSchedule(ctx, id, f)
 	if err != nil {
 		return 0, err
 	}
@@ -169,10 +173,10 @@ func (c *scheduler) openDue(ctx context.Context, id string, s *schedule.State, a
 		return err
 	}
 	if refused != nil {
-		_, err = schedulesOf(c.runs.lookup).appendToSchedule(ctx, id, schedule.NewRefused(act.DueMS, "", refused.Text))
+		_, err = c.schedules.appendToSchedule(ctx, id, schedule.NewRefused(act.DueMS, "", refused.Text))
 		c.publishMissed(id, act.DueMS, event.ScheduleMissed{Why: schedule.WhyRefused, Missed: 1, Detail: refused.Text})
 	} else {
-		_, err = schedulesOf(c.runs.lookup).appendToSchedule(ctx, id, schedule.Fired{DueMS: act.DueMS, Run: act.Run})
+		_, err = c.schedules.appendToSchedule(ctx, id, schedule.Fired{DueMS: act.DueMS, Run: act.Run})
 		c.publishFired(id, event.ScheduleFired{RunID: act.Run, Due: formatMS(act.DueMS), Missed: act.Missed})
 	}
 	return err
@@ -184,11 +188,11 @@ func (c *scheduler) condenseSchedule(ctx context.Context, id string, s *schedule
 	if !long {
 		return nil
 	}
-	s, err := schedulesOf(c.runs.lookup).appendToSchedule(ctx, id, f)
+	s, err := c.schedules.appendToSchedule(ctx, id, f)
 	if err != nil {
 		return err
 	}
-	return schedulesOf(c.runs.lookup).purgeSchedule(ctx, id, s.Condensed)
+	return c.schedules.purgeSchedule(ctx, id, s.Condensed)
 }
 
 // openScheduled opens a run of a schedule, with a text below its prompt. refused says why it can never be
@@ -200,10 +204,10 @@ func (c *scheduler) openScheduled(ctx context.Context, s *schedule.State, run, t
 	}
 	r.RunID, r.Prompt, r.Outside, r.Owner = run, r.Prompt+text, r.Outside || text != "", s.Owner
 	_, err = c.work.callRecovered(ctx, "schedule", func(ctx context.Context, _ []byte) (any, error) {
-		if err := c.runs.checkOwnRun(ctx, run, s.Owner); err != nil {
+		if err := c.owners.checkOwnRun(ctx, run, s.Owner); err != nil {
 			return nil, err
 		}
-		return c.runs.openRun(ctx, *r)
+		return c.opener.openRun(ctx, *r)
 	}, nil)
 	if err == nil || isGone(err) { // it was opened before, and deleted since
 		return nil, nil
@@ -229,4 +233,10 @@ func (c *scheduler) publishMissed(id string, due int64, f event.ScheduleMissed) 
 func (c *scheduler) publishScheduled(kind event.Kind, what string, data any) {
 	c.cfg.Publish(event.Published{V: 1, ID: fmt.Sprintf("%s#%s.%s", ClusterRun, what, kind), TS: event.FormatStamp(c.cfg.Now().UnixMilli()), Run: ClusterRun,
 		Agent: strings.ToLower(c.cfg.Name), Node: c.cfg.Name, Kind: kind, Data: data})
+}
+
+// isAtWork reports whether a run has not ended.
+func (c *scheduler) isAtWork(ctx context.Context, run string) (bool, error) {
+	st, err := c.lanes.standingOf(ctx, run)
+	return st.Phase == lane.Unbegun || st.Phase == lane.Live, err
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
-	"github.com/troupe-run/troupe/internal/lane"
 	"github.com/troupe-run/troupe/internal/schedule"
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -24,14 +23,12 @@ import (
 const schedulesMax = 1000
 
 // scheduleLogs reads and writes the logs of schedules.
-type scheduleLogs struct{ *lookup }
-
-func schedulesOf(l *lookup) scheduleLogs { return scheduleLogs{l} }
+type scheduleLogs struct{ cfg *Config }
 
 // readSchedule reads the log of a schedule.
-func (c scheduleLogs) readSchedule(ctx context.Context, id string) (*schedule.State, error) {
+func (c *scheduleLogs) readSchedule(ctx context.Context, id string) (*schedule.State, error) {
 	s := &schedule.State{}
-	err := readFacts(ctx, c.lookup, schedule.LogOf(id), func(m mailbox.Message, item mailbox.Item) {
+	err := readFacts(ctx, c.cfg.Post, schedule.LogOf(id), func(m mailbox.Message, item mailbox.Item) {
 		f, ok, err := schedule.Decode(item.Kind, func(into any) error { return mailbox.Unmarshal(item.Body, into) })
 		if ok && err == nil {
 			s.Apply(schedule.Entry{Place: m.Place, At: m.At, Fact: f})
@@ -44,15 +41,15 @@ func (c scheduleLogs) readSchedule(ctx context.Context, id string) (*schedule.St
 }
 
 // appendToSchedule appends a fact to the log of a schedule, and reads the log again.
-func (c scheduleLogs) appendToSchedule(ctx context.Context, id string, f schedule.Fact) (*schedule.State, error) {
-	if err := appendFacts(ctx, c.lookup, schedule.LogOf(id), f); err != nil {
+func (c *scheduleLogs) appendToSchedule(ctx context.Context, id string, f schedule.Fact) (*schedule.State, error) {
+	if err := appendFacts(ctx, c.cfg.Post, schedule.LogOf(id), f); err != nil {
 		return nil, err
 	}
 	return c.readSchedule(ctx, id)
 }
 
 // listScheduleIDs lists the schedules that have a log; some may have been deleted.
-func (c scheduleLogs) listScheduleIDs(ctx context.Context) (ids []string, err error) {
+func (c *scheduleLogs) listScheduleIDs(ctx context.Context) (ids []string, err error) {
 	logs, err := c.cfg.Post.Addresses(ctx, "")
 	if err != nil {
 		return nil, fmt.Errorf("control: list schedules: %w", err)
@@ -71,7 +68,7 @@ func requestedTimes(r client.RunRequest) schedule.Times {
 
 // createSchedule makes a schedule of a request, after it has checked the request as if its run began now. The request
 // with an id that exists changes nothing.
-func createSchedule(ctx context.Context, c *opener, r client.RunRequest, w schedule.Times) (any, error) {
+func (c *opener) createSchedule(ctx context.Context, r client.RunRequest, w schedule.Times) (any, error) {
 	if anyone, ok := ctx.Value(anyoneKey{}).(bool); ok && anyone {
 		return nil, &client.Error{Code: client.CodeForbidden, Text: "a connection without a credential makes no schedule", Hint: "use the credential of the user in node.json, and name a reply subject"}
 	}
@@ -83,7 +80,7 @@ func createSchedule(ctx context.Context, c *opener, r client.RunRequest, w sched
 		return nil, err
 	}
 	defer done()
-	s, err := schedulesOf(c.lookup).readSchedule(ctx, r.RunID)
+	s, err := c.schedules.readSchedule(ctx, r.RunID)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +108,7 @@ func createSchedule(ctx context.Context, c *opener, r client.RunRequest, w sched
 	if err != nil {
 		return nil, fmt.Errorf("control: schedule: %w", err)
 	}
-	if s, err = schedulesOf(c.lookup).appendToSchedule(ctx, id, schedule.Scheduled{Request: request, Rule: rule, Owner: r.Owner, Salt: newSalt()}); err != nil {
+	if s, err = c.schedules.appendToSchedule(ctx, id, schedule.Scheduled{Request: request, Rule: rule, Owner: r.Owner, Salt: newSalt()}); err != nil {
 		return nil, err
 	}
 	if rule.On != "" {
@@ -151,16 +148,16 @@ func checkSchedulable(cfg *Config, r client.RunRequest) error {
 // What the user's own command may bring only for the moment counts no more then, so it does not count now.
 func (c *opener) checkScheduled(ctx context.Context, r client.RunRequest, rule schedule.Rule) (client.RunRequest, client.RunAccepted, error) {
 	var none client.RunAccepted
-	if err := schedulesOf(c.lookup).checkScheduleRoom(ctx); err != nil {
+	if err := c.schedules.checkScheduleRoom(ctx); err != nil {
 		return r, none, err
 	}
-	if err := c.checkRoom(ctx); err != nil {
+	if err := c.admission.checkRoom(ctx); err != nil {
 		return r, none, err
 	}
 	asked := r.Conversation
 	if r.Conversation != "" {
 		var err error
-		if r.Conversation, r.Owner, err = c.checkConversation(ctx, r); err != nil {
+		if r.Conversation, r.Owner, err = c.keeper.checkConversation(ctx, r); err != nil {
 			return r, none, err
 		}
 	}
@@ -194,7 +191,7 @@ func (c *opener) checkScheduled(ctx context.Context, r client.RunRequest, rule s
 
 // checkScheduleRoom refuses a schedule if there are as many as there may be. The log of a deleted one
 // stays, and does not count.
-func (c scheduleLogs) checkScheduleRoom(ctx context.Context) error {
+func (c *scheduleLogs) checkScheduleRoom(ctx context.Context) error {
 	ids, err := c.listScheduleIDs(ctx)
 	if err != nil || len(ids) < schedulesMax {
 		return err
@@ -223,7 +220,7 @@ func isOutage(ctx context.Context, err error) bool {
 // listSchedules lists the schedules, or shows one. One whose log cannot be read is listed with the reason.
 func (c *viewer) listSchedules(ctx context.Context, r schedule.Request) (any, error) {
 	if r.ID != "" {
-		s, err := schedulesOf(c.lookup).findSchedule(ctx, r.ID)
+		s, err := c.schedules.findSchedule(ctx, r.ID)
 		if err == nil {
 			err = checkOwnSchedule(ctx, r.ID, s)
 		}
@@ -234,13 +231,13 @@ func (c *viewer) listSchedules(ctx context.Context, r schedule.Request) (any, er
 		info.Request = scheduledRequest(s)
 		return []client.ScheduleInfo{info}, nil
 	}
-	ids, err := schedulesOf(c.lookup).listScheduleIDs(ctx)
+	ids, err := c.schedules.listScheduleIDs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	list := []client.ScheduleInfo{}
 	for _, id := range ids {
-		s, err := schedulesOf(c.lookup).readSchedule(ctx, id)
+		s, err := c.schedules.readSchedule(ctx, id)
 		if isOutage(ctx, err) {
 			return nil, err
 		}
@@ -260,7 +257,7 @@ func (c *viewer) listSchedules(ctx context.Context, r schedule.Request) (any, er
 }
 
 // findSchedule reads a schedule that must exist.
-func (c scheduleLogs) findSchedule(ctx context.Context, id string) (*schedule.State, error) {
+func (c *scheduleLogs) findSchedule(ctx context.Context, id string) (*schedule.State, error) {
 	missing := &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no schedule %.80q", id), Hint: "`troupe schedules list` shows them"}
 	if names.CheckToken(id) != nil || len(id) > schedule.IDBytesMax(names.TokenBytesMax) {
 		return nil, missing
@@ -313,7 +310,7 @@ func describeSchedule(id string, s *schedule.State) client.ScheduleInfo {
 
 // deleteSchedule ends a schedule.
 func (c *remover) deleteSchedule(ctx context.Context, id string) (any, error) {
-	s, err := schedulesOf(c.lookup).findSchedule(ctx, id)
+	s, err := c.schedules.findSchedule(ctx, id)
 	if err == nil {
 		err = checkOwnSchedule(ctx, id, s)
 	}
@@ -321,7 +318,7 @@ func (c *remover) deleteSchedule(ctx context.Context, id string) (any, error) {
 		return nil, err
 	}
 	isTrigger := s.Rule.On != ""
-	if s, err = schedulesOf(c.lookup).appendToSchedule(ctx, id, schedule.Ended{}); err != nil {
+	if s, err = c.schedules.appendToSchedule(ctx, id, schedule.Ended{}); err != nil {
 		return nil, err
 	}
 	if isTrigger {
@@ -329,11 +326,11 @@ func (c *remover) deleteSchedule(ctx context.Context, id string) (any, error) {
 			return nil, err
 		}
 	}
-	return struct{}{}, schedulesOf(c.lookup).purgeSchedule(ctx, id, s.Deleted)
+	return struct{}{}, c.schedules.purgeSchedule(ctx, id, s.Deleted)
 }
 
 // purgeSchedule removes the entries of a schedule before a place.
-func (c scheduleLogs) purgeSchedule(ctx context.Context, id string, before uint64) error {
+func (c *scheduleLogs) purgeSchedule(ctx context.Context, id string, before uint64) error {
 	if before == 0 {
 		return nil
 	}
@@ -341,10 +338,4 @@ func (c scheduleLogs) purgeSchedule(ctx context.Context, id string, before uint6
 		return fmt.Errorf("control: schedule %s: %w", id, err)
 	}
 	return nil
-}
-
-// isAtWork reports whether a run has not ended.
-func (c scheduleLogs) isAtWork(ctx context.Context, run string) (bool, error) {
-	st, err := c.standingOf(ctx, run)
-	return st.Phase == lane.Unbegun || st.Phase == lane.Live, err
 }

@@ -52,7 +52,7 @@ func (c *scheduler) beginByMessage(ctx context.Context, id string, s *schedule.S
 	taken, again := s.Find(key)
 	if !again {
 		var err error
-		if s, err = schedulesOf(c.runs.lookup).appendToSchedule(ctx, id, schedule.Taken{ID: key, Run: s.RunID(id, m.At.UnixMilli(), key)}); err != nil {
+		if s, err = c.schedules.appendToSchedule(ctx, id, schedule.Taken{ID: key, Run: s.RunID(id, m.At.UnixMilli(), key)}); err != nil {
 			return err
 		}
 		var there bool
@@ -69,7 +69,7 @@ func (c *scheduler) beginByMessage(ctx context.Context, id string, s *schedule.S
 	}
 	if refused != nil {
 		c.publishMissed(id, m.At.UnixMilli(), event.ScheduleMissed{Why: schedule.WhyRefused, Missed: 1, Detail: refused.Text})
-		_, err = schedulesOf(c.runs.lookup).appendToSchedule(ctx, id, schedule.NewRefused(0, taken.Run, refused.Text))
+		_, err = c.schedules.appendToSchedule(ctx, id, schedule.NewRefused(0, taken.Run, refused.Text))
 		return err
 	}
 	if !again {

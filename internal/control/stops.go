@@ -27,17 +27,25 @@ const (
 	gaveUpWait = time.Second
 )
 
+// canceler stops agents: through the supervisor, or without it if its log is lost or it does not reach them.
+type canceler struct {
+	cfg       *Config
+	lookup    *lookup
+	views     *runViews
+	commander *commander
+}
+
 // cancelRun appends the request and then waits, for a bounded time, until the agents have
 // stopped. The reply says which agents have stopped. An error after the append would tell
 // the client that the cancel was not requested, so cancelRun returns the current account
 // instead.
 func (c *canceler) cancelRun(ctx context.Context, r client.CancelRequest) (any, error) {
 	f := agent.Canceled{Why: r.Why, Now: r.Now, Of: spec.ID(r.Agent)}
-	row, err := c.findRun(ctx, r.RunID)
+	row, err := c.lookup.findRun(ctx, r.RunID)
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.inspectRun(ctx, row, r.Now)
+	v, err := c.views.inspectRun(ctx, row, r.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +53,7 @@ func (c *canceler) cancelRun(ctx context.Context, r client.CancelRequest) (any, 
 		return c.cancelAgents(ctx, v, r, f)
 	}
 	if !isWhole(f.Of) { // the account of a part needs every agent
-		if v.runView, err = c.viewRunFully(ctx, v.row); err != nil {
+		if v.runView, err = c.views.viewRunFully(ctx, v.row); err != nil {
 			return nil, err
 		}
 	}
@@ -53,7 +61,7 @@ func (c *canceler) cancelRun(ctx context.Context, r client.CancelRequest) (any, 
 		if err := names.CheckToken(r.Request); err != nil {
 			return nil, badRequestID(err)
 		}
-		if _, err := c.appendToViewed(ctx, v.runView, r.Request, "", f.Of, f.Kind(), f); err != nil {
+		if _, err := c.commander.appendToViewed(ctx, v.runView, r.Request, "", f.Of, f.Kind(), f); err != nil {
 			return nil, err
 		}
 	}
@@ -76,7 +84,7 @@ func (c *canceler) awaitStops(ctx context.Context, l runView, r client.CancelReq
 	}
 	wait := r.Wait()
 	if l = c.awaitMembers(ctx, l, r, min(wait, directAfter)); wait > directAfter && !l.areStopped(f.Of) {
-		ends, err := c.readLogStatuses(ctx, r.RunID)
+		ends, err := readLogStatuses(ctx, c.cfg.Post, r.RunID)
 		if err == nil {
 			err = c.cancelLogs(ctx, r.Request, f, ends)
 		}
@@ -101,9 +109,9 @@ func (c *canceler) awaitStops(ctx context.Context, l runView, r client.CancelReq
 // awaitMembers waits until the supervisor knows that the agents have stopped. It looks at the row
 // of the run, which needs to name all agents only if some of them are canceled.
 func (c *canceler) awaitMembers(ctx context.Context, l runView, r client.CancelRequest, wait time.Duration) runView {
-	of, lookAgain := spec.ID(r.Agent), c.viewRun
+	of, lookAgain := spec.ID(r.Agent), c.views.viewRun
 	if !isWhole(of) {
-		lookAgain = c.viewRunFully
+		lookAgain = c.views.viewRunFully
 	}
 	ctx, enough := context.WithTimeout(ctx, wait)
 	defer enough()
@@ -155,21 +163,21 @@ func (c *canceler) accountMembers(s supervisor.Summary, of spec.ID) client.Cance
 // pendingNodes adds the nodes with agents that have not stopped, and completes the reply.
 func (c *canceler) pendingNodes(r *client.CancelReply, on map[string]int) {
 	for node, agents := range on {
-		r.Pending = append(r.Pending, c.pendingOn(node, agents))
+		r.Pending = append(r.Pending, c.cfg.Cluster.pendingOn(node, agents))
 	}
 	slices.SortFunc(r.Pending, func(a, b client.PendingOn) int { return strings.Compare(a.Node, b.Node) })
 	r.Text = accountText(*r)
 }
 
 // pendingOn describes a node with agents that have not stopped.
-func (c *lookup) pendingOn(node string, agents int) client.PendingOn {
+func (c *Cluster) pendingOn(node string, agents int) client.PendingOn {
 	p := client.PendingOn{Node: node, Agents: agents}
-	if c.cfg.Cluster == nil || node == "" {
+	if c == nil || node == "" {
 		return p
 	}
-	ttl := c.cfg.Cluster.TTL
+	ttl := c.TTL
 	listed := false
-	for _, n := range c.cfg.Cluster.Nodes() {
+	for _, n := range c.Nodes() {
 		if n.Name == node { // two nodes may have one name: the silent one counts
 			listed, p.HeardMS = true, max(p.HeardMS, n.HeardMS)
 		}

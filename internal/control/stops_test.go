@@ -15,7 +15,7 @@ import (
 
 // idleRun is a run of two agents whose logs no node activates, so no process publishes a Summary or
 // delivers a message of the supervisor.
-func idleRun(t *testing.T) *opener {
+func idleRun(t *testing.T) *parts {
 	t.Helper()
 	post := memory.New(memory.Config{})
 	node, err := actors.Start(t.Context(), actors.Config{Post: post, Model: noModel, Holds: holdsNothing})
@@ -30,7 +30,7 @@ func idleRun(t *testing.T) *opener {
 	for _, at := range []mailbox.Address{root, child} {
 		putEntry(t, post, at, super, agent.Submitted{Task: spec.Task{Goal: "work"}}, false)
 	}
-	return newOpener(&Config{Post: post, Node: node, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
+	return newParts(&Config{Post: post, Node: node, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
 }
 
 // A supervisor without an activation tells no agent. The control service reads the cancel in its log
@@ -50,11 +50,11 @@ func TestACancelReachesAgentsWhoseSupervisorHasNoActivation(t *testing.T) {
 			if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive}); err != nil {
 				t.Fatal(err)
 			}
-			reply, err := c.cancelRun(t.Context(), client.CancelRequest{RunID: "r", Request: "c1", Agent: tt.of, Now: true, WaitMS: 4000})
+			reply, err := c.canceler.cancelRun(t.Context(), client.CancelRequest{RunID: "r", Request: "c1", Agent: tt.of, Now: true, WaitMS: 4000})
 			if err != nil {
 				t.Fatal(err)
 			}
-			ends, err := c.readLogStatuses(t.Context(), "r")
+			ends, err := readLogStatuses(t.Context(), c.cfg.Post, "r")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,11 +86,11 @@ func TestAStrayIsCanceledAlthoughTheCountsAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := client.CancelRequest{RunID: "r", Request: "c1", Now: true}
-	reply, err := c.cancelStrays(t.Context(), s.Summary(false), r, agent.Canceled{Now: true})
+	reply, err := c.canceler.cancelStrays(t.Context(), s.Summary(false), r, agent.Canceled{Now: true})
 	if err != nil || reply.Agents != 1 {
 		t.Errorf("%+v, %v", reply, err)
 	}
-	ends, err := c.readLogStatuses(t.Context(), "r")
+	ends, err := readLogStatuses(t.Context(), c.cfg.Post, "r")
 	if err != nil || ends[stray] == nil || ends[stray].cancelFact() == nil {
 		t.Errorf("the stray has no cancel: %v", err)
 	}
@@ -104,16 +104,16 @@ func TestAnAgentThatASummaryLeavesOutIsFound(t *testing.T) {
 	if err := c.cfg.Post.Purge(t.Context(), child, 0); err != nil {
 		t.Fatal(err)
 	}
-	l, err := c.viewRun(t.Context(), Row{RunInfo: client.RunInfo{RunID: "r", State: client.RunLive}})
+	l, err := c.views.viewRun(t.Context(), Row{RunInfo: client.RunInfo{RunID: "r", State: client.RunLive}})
 	if err != nil || len(l.summary.Agents) != 2 {
 		t.Fatalf("%+v, %v", l.summary, err)
 	}
 	l.summary.Agents, l.summary.AgentsCut = l.summary.Agents[:1], true
 	f := agent.Steered{Text: "go on"}
-	if _, err := c.appendToViewed(t.Context(), l, "s1", "root-1-0", "", f.Kind(), f); err != nil {
+	if _, err := c.commander.appendToViewed(t.Context(), l, "s1", "root-1-0", "", f.Kind(), f); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.appendToViewed(t.Context(), l, "s2", "root-3-0", "", f.Kind(), f); !isNotFound(err) {
+	if _, err := c.commander.appendToViewed(t.Context(), l, "s2", "root-3-0", "", f.Kind(), f); !isNotFound(err) {
 		t.Errorf("an agent that the run does not have: %v", err)
 	}
 }

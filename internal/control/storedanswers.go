@@ -30,9 +30,10 @@ const (
 
 // storedAnswers gives agents the answers that clients have left on the server while no node was up.
 type storedAnswers struct {
-	cfg  *Config
-	work *workGroup
-	runs *opener
+	cfg       *Config
+	work      *workGroup
+	lookup    *lookup
+	commander *commander
 }
 
 // readStoredAnswers reads the answers that clients have left on the server while no node was up.
@@ -70,7 +71,7 @@ func (c *storedAnswers) takeStoredAnswer(ctx context.Context, m jetstream.Msg) {
 		if err := c.readAnswer(m.Subject(), data, &r); err != nil {
 			return nil, err
 		}
-		return c.runs.answerStored(ctx, r)
+		return c.commander.answerStored(ctx, r)
 	}, c.cfg.Redact(m.Data()))
 	if err == nil {
 		c.cfg.Logger.Info("an answer that waited for a node was read", "run", r.RunID, "query", r.Query)
@@ -140,7 +141,7 @@ func (c *commander) answerStored(ctx context.Context, r client.AnswerRequest) (a
 // that does not exist has no events.
 func (c *storedAnswers) refuseStoredAnswer(ctx context.Context, r client.AnswerRequest, why *client.Error) {
 	c.cfg.Logger.Warn("an answer that waited for a node was refused", "run", r.RunID, "query", clip.Text(r.Query, queryBytesMax), "code", why.Code, "error", why.Text)
-	if _, err := c.runs.findRun(ctx, r.RunID); err != nil {
+	if _, err := c.lookup.findRun(ctx, r.RunID); err != nil {
 		return
 	}
 	now := c.cfg.Now()

@@ -29,7 +29,7 @@ func partSender(e mailbox.Entry) (owner string, ok bool) {
 
 // checkUploads refuses a new run if the log of its root has entries that are no part of the request: the agent would
 // begin with the history in them.
-func checkUploads(ctx context.Context, c *opener, r client.RunRequest, root mailbox.Address) error {
+func (c *opener) checkUploads(ctx context.Context, r client.RunRequest, root mailbox.Address) error {
 	named := r.Fork != "" || r.History != nil
 	foreign := false
 	for _, at := range slices.Compact([]mailbox.Address{root.Bare(), root}) {
@@ -50,7 +50,7 @@ func checkUploads(ctx context.Context, c *opener, r client.RunRequest, root mail
 	if !foreign {
 		return nil
 	}
-	if _, opened, err := c.ownerOf(ctx, r.RunID); err != nil || opened { // the entries are those of the run
+	if _, opened, err := c.owners.ownerOf(ctx, r.RunID); err != nil || opened { // the entries are those of the run
 		return err
 	}
 	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("a history was sent to the id %s that this request does not name", r.RunID),

@@ -132,16 +132,16 @@ func TestOnlyARunThatIsCertainlyNewIsNotLookedUp(t *testing.T) {
 // TestARunWaitsWhileOthersAreOpened: it is not opened if its request ends meanwhile. Where other nodes open runs on the
 // same logs, nothing waits.
 func TestARunWaitsWhileOthersAreOpened(t *testing.T) {
-	c := newControl(Config{}).runs
-	for range cap(c.opening) {
-		c.opening <- struct{}{}
+	c := newControl(Config{}).parts
+	for range cap(c.opener.opening) {
+		c.opener.opening <- struct{}{}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.appendOpened(ctx, supervisor.Opened{Run: "ours"}); !errors.Is(err, context.Canceled) {
+	if err := c.opener.appendOpened(ctx, supervisor.Opened{Run: "ours"}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if c := newControl(Config{Cluster: &Cluster{}}).runs; c.opening != nil {
+	if c := newControl(Config{Cluster: &Cluster{}}).parts; c.opener.opening != nil {
 		t.Error("other nodes open runs, too")
 	}
 }

@@ -33,31 +33,6 @@ func notFound(run string) error {
 	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no run %q", run), Hint: "`troupe list` shows the runs"}
 }
 
-// findRun returns the row of a run, or an error if neither the index nor a log shows the run.
-func (c *lookup) findRun(ctx context.Context, run string) (Row, error) {
-	if mailbox.IsReserved(run) { // a lane is no run, even if a row says so
-		return Row{}, notFound(run)
-	}
-	i, ok, err := c.cfg.Runs.getRow(ctx, run)
-	if i.Removing {
-		return Row{}, deletedError(run)
-	}
-	if err != nil || ok {
-		return i, err
-	}
-	if err = c.explainMissing(ctx, run); !isNotFound(err) || names.CheckToken(run) != nil {
-		return i, err
-	}
-	found, ok, findErr := c.findUnlisted(ctx, run)
-	if findErr != nil {
-		return i, findErr
-	}
-	if ok {
-		return Row{RunInfo: found}, nil
-	}
-	return i, err
-}
-
 func badRequestID(err error) error {
 	return &client.Error{Code: client.CodeBad, Text: "request_id: " + err.Error(), Hint: "choose one of a-z, 0-9, - and _; the same one is applied once"}
 }
@@ -101,6 +76,13 @@ func withPosition(info client.RunInfo, place int) client.RunInfo {
 	return info
 }
 
+// commander appends what clients ask of runs that work, to the logs of their agents.
+type commander struct {
+	cfg    *Config
+	lookup *lookup
+	views  *runViews
+}
+
 // appendCommand appends a request to an actor of a run that has not ended: to the agent to, or the supervisor if it is
 // empty. Both to and of, the agent that the request is about, must exist if they are named: an append to another name
 // would create a log without an agent.
@@ -114,14 +96,14 @@ func (c *commander) appendCommand(ctx context.Context, run, request string, to, 
 
 // lookAtRun looks at the run of a request that a client has named.
 func (c *commander) lookAtRun(ctx context.Context, run, request string) (runView, error) {
-	row, err := c.findRun(ctx, run)
+	row, err := c.lookup.findRun(ctx, run)
 	if err != nil {
 		return runView{}, err
 	}
 	if err := names.CheckToken(request); err != nil {
 		return runView{}, badRequestID(err)
 	}
-	return c.viewRun(ctx, row)
+	return c.views.viewRun(ctx, row)
 }
 
 // appendToViewed is appendCommand for a run that was looked at. A cancel of a run that has ended appends nothing and
@@ -136,10 +118,10 @@ func (c *commander) appendToViewed(ctx context.Context, l runView, request strin
 		if a == "" {
 			continue
 		}
-		at, err := c.findAgent(ctx, l, a)
+		at, err := c.views.findAgent(ctx, l, a)
 		if isNotFound(err) && l.summary.AgentsCut { // it may have no log yet
-			if l, err = c.viewRunFully(ctx, l.row); err == nil {
-				at, err = c.findAgent(ctx, l, a)
+			if l, err = c.views.viewRunFully(ctx, l.row); err == nil {
+				at, err = c.views.findAgent(ctx, l, a)
 			}
 		}
 		if err != nil {

@@ -1,0 +1,72 @@
+package control
+
+import (
+	"context"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// lookup finds runs by the index, and by their logs if they have no row.
+type lookup struct{ cfg *Config }
+
+// findUnlisted returns the row of a run that the index does not have: its opener died before it
+// wrote one, or the row was lost. ok is false if the run has no log.
+func (c *lookup) findUnlisted(ctx context.Context, run string) (info client.RunInfo, ok bool, err error) {
+	ends, err := readLogStatuses(ctx, c.cfg.Post, run)
+	if err != nil {
+		return info, false, err
+	}
+	if super := ends[mailbox.At(run, mailbox.Super)]; super != nil && super.imported {
+		return info, false, nil // its restore is not whole
+	}
+	info = client.RunInfo{RunID: run, State: client.RunLive, Node: c.cfg.Name}
+	for _, e := range ends {
+		switch {
+		case e.reader.Deleted:
+			return info, false, nil
+		case e.super != nil:
+			info, ok = rowOf(e.super.State, c.cfg.Name), true
+			info.RunID = run
+		case e.hasBegun():
+			ok = true
+		}
+	}
+	return info, ok, nil
+}
+
+// findRun returns the row of a run, or an error if neither the index nor a log shows the run.
+func (c *lookup) findRun(ctx context.Context, run string) (Row, error) {
+	if mailbox.IsReserved(run) { // a lane is no run, even if a row says so
+		return Row{}, notFound(run)
+	}
+	i, ok, err := c.cfg.Runs.getRow(ctx, run)
+	if i.Removing {
+		return Row{}, deletedError(run)
+	}
+	if err != nil || ok {
+		return i, err
+	}
+	if err = explainMissing(ctx, c.cfg.Post, run); !isNotFound(err) || names.CheckToken(run) != nil {
+		return i, err
+	}
+	found, ok, findErr := c.findUnlisted(ctx, run)
+	if findErr != nil {
+		return i, findErr
+	}
+	if ok {
+		return Row{RunInfo: found}, nil
+	}
+	return i, err
+}
+
+// isNewRun reports whether a run certainly has no row and no supervisor log. It is false whenever this node does not
+// own the index.
+func (c *lookup) isNewRun(ctx context.Context, run string) (bool, error) {
+	if !c.cfg.Runs.own.hasNoRow(run) {
+		return false, nil
+	}
+	stamp, _, err := readFirstEntry(ctx, c.cfg.Post, mailbox.At(run, mailbox.Super))
+	return stamp == 0 && err == nil, err
+}
