@@ -29,13 +29,13 @@ type pausedReaders struct {
 
 // pageReader reads the events of a run.
 type pageReader struct {
-	key    string // of the run and the cursor with which the next page begins
-	ctx    context.Context
-	cancel context.CancelFunc
-	next   func() (readEvent, error, bool)
-	stop   func()
-	since  time.Time
-	ahead  *readEvent // it was read, and is of the next page
+	key       string // of the run and the cursor with which the next page begins
+	ctx       context.Context
+	cancel    context.CancelFunc
+	next      func() (readEvent, error, bool)
+	stop      func()
+	since     time.Time
+	lookahead *readEvent // it was read, and is of the next page
 }
 
 // readEvent is an event as a page has it.
@@ -79,20 +79,20 @@ func (r *pageReader) read(ctx context.Context, take func(readEvent) bool) (more 
 	leave := context.AfterFunc(ctx, r.cancel)
 	defer leave()
 	for {
-		if r.ahead == nil {
+		if r.lookahead == nil {
 			e, err, ok := r.next()
 			if err != nil || !ok {
 				return false, err
 			}
-			r.ahead = &e
+			r.lookahead = &e
 		}
-		if !take(*r.ahead) {
+		if !take(*r.lookahead) {
 			if !leave() {
 				return true, ctx.Err() // it was canceled, and reads no further
 			}
 			return true, nil
 		}
-		r.ahead = nil
+		r.lookahead = nil
 	}
 }
 
@@ -104,25 +104,35 @@ func (r *pageReader) close() {
 // keep keeps a reader for the request for the page after a cursor.
 func (p *pausedReaders) keep(r *pageReader, run, cursor string, now time.Time) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	r.key, r.since = run+" "+cursor, now
 	p.list = append(p.list, r)
-	if len(p.list) > pausedMax {
-		p.list[0].close()
-		p.list = slices.Delete(p.list, 0, 1)
-	}
+	n := max(0, len(p.list)-pausedMax)
+	oldest := slices.Clone(p.list[:n])
+	p.list = slices.Delete(p.list, 0, n)
+	p.mu.Unlock()
+	closeAll(oldest)
 	time.AfterFunc(pausedAge, func() { p.closeBefore(time.Now().Add(-pausedAge)) })
 }
 
 // closeBefore closes the readers that have waited since then.
 func (p *pausedReaders) closeBefore(then time.Time) {
+	var old []*pageReader
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.list = slices.DeleteFunc(p.list, func(r *pageReader) bool {
-		old := !r.since.After(then)
-		if old {
-			r.close()
+		isOld := !r.since.After(then)
+		if isOld {
+			old = append(old, r)
 		}
-		return old
+		return isOld
 	})
+	p.mu.Unlock()
+	closeAll(old)
+}
+
+// closeAll closes readers that are in no list. The caller holds no lock: a reader waits for the end of its read, and
+// pages of other runs must not.
+func closeAll(readers []*pageReader) {
+	for _, r := range readers {
+		r.close()
+	}
 }

@@ -83,6 +83,59 @@ func TestCursorsOfManyAgentsAreRare(t *testing.T) {
 		t.Errorf("%d cursors", cursors)
 	}
 	if !st.owed {
-		t.Error("the last cursor is not owed")
+		t.Error("the last cursor is not pending")
 	}
+}
+
+// slowReader has events without end. Its reads take their time to end.
+type slowReader struct{ ending, mayEnd chan struct{} }
+
+func (s slowReader) Events(_ context.Context, _ string, _ client.Cursor, _ bool, each func(client.Event, []byte) error) error {
+	for seq := uint64(1); each(logged("root", seq), []byte("{}")) == nil; seq++ {
+	}
+	s.ending <- struct{}{}
+	<-s.mayEnd
+	return nil
+}
+
+// A reader whose read is slow to end holds up no other page.
+func TestSlowEndOfAReaderHoldsUpNoPage(t *testing.T) {
+	for name, end := range map[string]func(p *pausedReaders){
+		"too many": func(p *pausedReaders) {
+			for i := range pausedMax + 1 {
+				p.keep(startedReader(t, p), testRun, fmt.Sprint(i), time.Now())
+			}
+		},
+		"too old": func(p *pausedReaders) {
+			p.keep(startedReader(t, p), testRun, "0", time.Now())
+			p.closeBefore(time.Now())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := slowReader{make(chan struct{}), make(chan struct{})}
+			p := &pausedReaders{client: s, ctx: t.Context()}
+			ended, opened := make(chan struct{}), make(chan struct{})
+			go func() { defer close(ended); end(p) }()
+			<-s.ending
+			go func() { defer close(opened); p.open("another", "", client.Positions{}) }()
+			select {
+			case <-opened:
+			case <-time.After(5 * time.Second):
+				t.Error("the page of another run waits")
+			}
+			close(s.mayEnd)
+			<-ended
+			<-opened
+		})
+	}
+}
+
+// startedReader is a reader that has read an event.
+func startedReader(t *testing.T, p *pausedReaders) *pageReader {
+	t.Helper()
+	r := p.open(testRun, "", client.Positions{})
+	if more, err := r.read(t.Context(), func(readEvent) bool { return false }); !more || err != nil {
+		t.Error(more, err)
+	}
+	return r
 }
