@@ -22,12 +22,13 @@ const (
 type access struct {
 	token      [sha256.Size]byte // its hash, so that a comparison takes the same time for any text
 	sessions   *sessionKeeper
+	owner      string // whose token it is; "": that of the operators
 	hosts      []string
 	openProbes bool
 }
 
 func newAccess(cfg Config) access {
-	a := access{token: sha256.Sum256([]byte(cfg.Token)), sessions: newSessionKeeper(cfg.Token), openProbes: cfg.OpenProbes}
+	a := access{token: sha256.Sum256([]byte(cfg.Token)), sessions: newSessionKeeper(cfg.Token), owner: cfg.owner, openProbes: cfg.OpenProbes}
 	for _, h := range cfg.Hosts {
 		a.hosts = append(a.hosts, strings.ToLower(h))
 	}

@@ -1,6 +1,9 @@
 package httpapi
 
-import "net/http"
+import (
+	"context"
+	"net/http"
+)
 
 // Agent is an agent that a run may begin with, as its definition describes it: what a form that starts a run shows.
 type Agent struct {
@@ -44,10 +47,12 @@ type AgentLimits struct {
 }
 
 // listAgents is GET /api/v1/agents: those that a run without a directory may begin with.
-func (s *Server) listAgents(w http.ResponseWriter, r *http.Request) {
-	list := s.cfg.Agents(r.Context())
-	if list == nil {
-		list = []Agent{}
+func listAgents(agents func(context.Context) []Agent) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		list := agents(r.Context())
+		if list == nil {
+			list = []Agent{}
+		}
+		writeJSON(w, http.StatusOK, list)
 	}
-	writeJSON(w, http.StatusOK, list)
 }

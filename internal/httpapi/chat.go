@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -194,9 +195,17 @@ func (c *chatRun) start(ctx context.Context, to *client.Client) error {
 	return err
 }
 
+// chatPaths is the API in the form of OpenAI: its models are the agents, and a completion is a run.
+type chatPaths struct {
+	client  *client.Client
+	agents  func(context.Context) []Agent
+	streams slotShare
+	logger  *slog.Logger
+}
+
 // completeChat is POST /v1/chat/completions: a run of the agent that model names. If the client goes away,
 // the run is canceled.
-func (s *Server) completeChat(w http.ResponseWriter, r *http.Request) {
+func (p chatPaths) completeChat(w http.ResponseWriter, r *http.Request) {
 	var q ChatRequest
 	if err := readBody(r, &q, false); err != nil {
 		refuseChat(w, err)
@@ -208,7 +217,7 @@ func (s *Server) completeChat(w http.ResponseWriter, r *http.Request) {
 		refuseChat(w, &client.Error{Code: client.CodeBad, Text: err.Error()})
 		return
 	}
-	release, ok := s.streams.take()
+	release, ok := p.streams.take()
 	if !ok {
 		refuseChat(w, &client.Error{Code: client.CodeLimit, Text: "the server has as many conversations and streams as it serves at once", Retry: 5 * time.Second})
 		return
@@ -216,27 +225,27 @@ func (s *Server) completeChat(w http.ResponseWriter, r *http.Request) {
 	defer release()
 	id := run.request.RunID
 	reply := newChatReply(w, q, id)
-	watch, err := s.cfg.Client.NewRunWatch(id)
+	watch, err := p.client.NewRunWatch(id)
 	if err != nil {
 		refuseChat(w, err)
 		return
 	}
 	defer watch.Close()
-	stop, err := s.cfg.Client.WatchRun(id, reply.hear)
+	stop, err := p.client.WatchRun(id, reply.hear)
 	if err != nil {
 		refuseChat(w, err)
 		return
 	}
 	defer stop()
-	if err := run.start(r.Context(), s.cfg.Client); err != nil {
+	if err := run.start(r.Context(), p.client); err != nil {
 		if !client.IsRefused(err) {
-			s.abandon(id) // a node may have accepted it
+			p.abandon(id) // a node may have accepted it
 		}
 		refuseChat(w, err)
 		return
 	}
 	w.Header().Set("Troupe-Run", id)
-	cancel := sync.OnceFunc(func() { s.abandon(id) })
+	cancel := sync.OnceFunc(func() { p.abandon(id) })
 	done := context.AfterFunc(r.Context(), cancel)
 	reply.begin()
 	info, err := watch.WaitNew(r.Context())
@@ -251,10 +260,10 @@ func (s *Server) completeChat(w http.ResponseWriter, r *http.Request) {
 }
 
 // abandon cancels the run of a client that has gone away.
-func (s *Server) abandon(run string) {
-	err := abandon.Run(context.Background(), s.cfg.Client, run, "the HTTP client has gone away")
+func (p chatPaths) abandon(run string) {
+	err := abandon.Run(context.Background(), p.client, run, "the HTTP client has gone away")
 	if err != nil {
-		s.cfg.Logger.Debug("a run of an HTTP client that has gone away was not canceled", "run", run, "error", err)
+		p.logger.Debug("a run of an HTTP client that has gone away was not canceled", "run", run, "error", err)
 	}
 }
 
@@ -315,22 +324,22 @@ type ChatModels struct {
 	Data   []ChatModel `json:"data"`
 }
 
-func (s *Server) chatModels(ctx context.Context) ChatModels {
+func (p chatPaths) chatModels(ctx context.Context) ChatModels {
 	list := ChatModels{Object: "list", Data: []ChatModel{}}
-	for _, a := range s.cfg.Agents(ctx) {
+	for _, a := range p.agents(ctx) {
 		list.Data = append(list.Data, ChatModel{ID: a.Name, Object: "model", OwnedBy: "troupe", Description: a.Description})
 	}
 	return list
 }
 
 // listModels is GET /v1/models: the agents that a run without a directory may begin with.
-func (s *Server) listModels(w http.ResponseWriter, r *http.Request) {
-	writeJSON(w, http.StatusOK, s.chatModels(r.Context()))
+func (p chatPaths) listModels(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, http.StatusOK, p.chatModels(r.Context()))
 }
 
 // getModel is GET /v1/models/{model}.
-func (s *Server) getModel(w http.ResponseWriter, r *http.Request) {
-	for _, m := range s.chatModels(r.Context()).Data {
+func (p chatPaths) getModel(w http.ResponseWriter, r *http.Request) {
+	for _, m := range p.chatModels(r.Context()).Data {
 		if m.ID == r.PathValue("model") {
 			writeJSON(w, http.StatusOK, m)
 			return

@@ -6,6 +6,14 @@ import (
 	"github.com/troupe-run/troupe/client"
 )
 
+// listNodes is GET /api/v1/nodes.
+func listNodes(c *client.Client) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		list, err := c.Nodes(r.Context())
+		answer(w, list, err)
+	}
+}
+
 // getCluster is GET /api/v1/cluster: nodes, pools, leases, streams and throttles. Only operators may ask.
 func getCluster(c *client.Client) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -35,21 +35,24 @@ func readCommand(w http.ResponseWriter, r *http.Request, id string, doc any, run
 	return true
 }
 
+// commandPaths passes commands for runs on to the node.
+type commandPaths struct{ client *client.Client }
+
 // cancelRun is POST /api/v1/runs/{id}/cancel.
-func (s *Server) cancelRun(w http.ResponseWriter, r *http.Request, run string) {
+func (p commandPaths) cancelRun(w http.ResponseWriter, r *http.Request, run string) {
 	var c client.CancelRequest
 	if !readCommand(w, r, run, &c, &c.RunID, &c.Request) {
 		return
 	}
-	reply, err := s.cfg.Client.Cancel(r.Context(), c)
+	reply, err := p.client.Cancel(r.Context(), c)
 	answer(w, reply, err)
 }
 
 // steerRun is POST /api/v1/runs/{id}/steer.
-func (s *Server) steerRun(w http.ResponseWriter, r *http.Request, run string) {
+func (p commandPaths) steerRun(w http.ResponseWriter, r *http.Request, run string) {
 	var c client.SteerRequest
 	if readCommand(w, r, run, &c, &c.RunID, &c.Request) {
-		answer(w, Recorded{run, c.Request}, s.cfg.Client.Steer(r.Context(), c))
+		answer(w, Recorded{run, c.Request}, p.client.Steer(r.Context(), c))
 	}
 }
 
@@ -63,29 +66,29 @@ func heldByAgent(r *http.Request) bool {
 }
 
 // answerQuery is POST /api/v1/runs/{id}/answer.
-func (s *Server) answerQuery(w http.ResponseWriter, r *http.Request, run string) {
+func (p commandPaths) answerQuery(w http.ResponseWriter, r *http.Request, run string) {
 	var c client.AnswerRequest
 	if heldByAgent(r) {
 		refuseError(w, errAgentAnswers)
 		return
 	}
 	if readCommand(w, r, run, &c, &c.RunID, &c.Request) {
-		answer(w, Recorded{run, c.Request}, s.cfg.Client.Answer(r.Context(), c))
+		answer(w, Recorded{run, c.Request}, p.client.Answer(r.Context(), c))
 	}
 }
 
 // changeBudget is POST /api/v1/runs/{id}/budget.
-func (s *Server) changeBudget(w http.ResponseWriter, r *http.Request, run string) {
+func (p commandPaths) changeBudget(w http.ResponseWriter, r *http.Request, run string) {
 	var c client.BudgetRequest
 	if readCommand(w, r, run, &c, &c.RunID, &c.Request) {
-		answer(w, Recorded{run, c.Request}, s.cfg.Client.Budget(r.Context(), c))
+		answer(w, Recorded{run, c.Request}, p.client.Budget(r.Context(), c))
 	}
 }
 
 // setPolicy is POST /api/v1/runs/{id}/policy.
-func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request, run string) {
+func (p commandPaths) setPolicy(w http.ResponseWriter, r *http.Request, run string) {
 	var c client.PolicyRequest
 	if readCommand(w, r, run, &c, &c.RunID, &c.Request) {
-		answer(w, Recorded{run, c.Request}, s.cfg.Client.Policy(r.Context(), c))
+		answer(w, Recorded{run, c.Request}, p.client.Policy(r.Context(), c))
 	}
 }

@@ -164,12 +164,12 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
 
-// countConnection serves requests with the token of a server. It counts their connections for that token, and refuses a
+// countConnection serves requests with one token. It counts their connections for that token, and refuses a
 // request whose connection finds no slot in the share of the token.
-func countConnection(s *Server, next http.Handler) http.Handler {
+func countConnection(connections slotShare, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(connectionKey{}).(*limitedConn); ok {
-			if s.connections.own != nil && !c.claimShare(s.connections) {
+			if connections.own != nil && !c.claimShare(connections) {
 				refuseErrorEarly(w, r, &client.Error{Code: client.CodeLimit, Text: "there are as many connections with this token as the server serves at once",
 					Hint: "close idle connections and streams", Retry: 5 * time.Second})
 				return

@@ -113,7 +113,7 @@ func makeDocument(t *testing.T) []byte {
 	t.Helper()
 	d := documentMaker{t: t, schemas: map[string]any{}}
 	paths := map[string]map[string]any{}
-	s := Server{cfg: Config{Metrics: http.NotFoundHandler(), MCP: http.NotFoundHandler(), A2A: http.NotFoundHandler()}}
+	s := tokenAPI{cfg: Config{Metrics: http.NotFoundHandler(), MCP: http.NotFoundHandler(), A2A: http.NotFoundHandler()}}
 	described := map[string]bool{}
 	for _, r := range s.routes() {
 		key := r.method + " " + r.path

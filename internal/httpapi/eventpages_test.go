@@ -82,7 +82,7 @@ func TestCursorsOfManyAgentsAreRare(t *testing.T) {
 	if cursors != cursorEachMax+2 {
 		t.Errorf("%d cursors", cursors)
 	}
-	if !st.owed {
+	if !st.cursorPending {
 		t.Error("the last cursor is not pending")
 	}
 }

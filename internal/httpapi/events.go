@@ -58,9 +58,28 @@ type EventList struct {
 	More   bool              `json:"more"`
 }
 
+// eventPaths serves the events of runs: in pages, and as streams.
+type eventPaths struct {
+	client  *client.Client
+	streams slotShare // a slot for each stream
+	feeds   feeds
+	paused  pausedReaders
+}
+
+// newEventPaths serves events until base ends.
+func newEventPaths(base context.Context, c *client.Client, streams slotShare) *eventPaths {
+	return &eventPaths{client: c, streams: streams, feeds: feeds{client: c, ctx: base, runs: map[string]*runFeed{}}, paused: pausedReaders{client: c, ctx: base}}
+}
+
+// close waits for the end of the streams, whose context must have ended, and closes the readers of pages.
+func (p *eventPaths) close() {
+	p.feeds.ended.Wait()
+	p.paused.closeBefore(time.Now())
+}
+
 // getEvents is GET /api/v1/runs/{id}/events: a page of events from the logs, or a stream of
 // server-sent events if the request accepts text/event-stream.
-func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, run string) {
+func (p *eventPaths) getEvents(w http.ResponseWriter, r *http.Request, run string) {
 	q := queryReader{values: r.URL.Query()}
 	f := eventFilter{agent: q.text("agent")}
 	for kind := range strings.SplitSeq(q.text("kind"), ",") {
@@ -77,7 +96,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, run string) {
 	}
 	isStream := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 	if isStream && cursor == cursorNow {
-		s.streamEvents(w, r, run, f, nil)
+		p.streamEvents(w, r, run, f, nil)
 		return
 	}
 	seen, err := client.ParsePositions(run, cursor)
@@ -86,17 +105,17 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, run string) {
 		return
 	}
 	if isStream {
-		s.streamEvents(w, r, run, f, seen)
+		p.streamEvents(w, r, run, f, seen)
 		return
 	}
-	page, err := s.readPage(r.Context(), run, cursor, seen, f, limit)
+	page, err := p.readPage(r.Context(), run, cursor, seen, f, limit)
 	answer(w, page, err)
 }
 
 // readPage reads the page of events after a cursor.
-func (s *Server) readPage(ctx context.Context, run, cursor string, seen client.Positions, f eventFilter, limit int) (EventList, error) {
+func (p *eventPaths) readPage(ctx context.Context, run, cursor string, seen client.Positions, f eventFilter, limit int) (EventList, error) {
 	page, size := EventList{Events: []json.RawMessage{}}, 0
-	reader := s.paused.open(run, cursor, seen)
+	reader := p.paused.open(run, cursor, seen)
 	more, err := reader.read(ctx, func(e readEvent) bool {
 		if len(page.Events) >= limit || size >= eventsBytesMax {
 			return false
@@ -108,7 +127,7 @@ func (s *Server) readPage(ctx context.Context, run, cursor string, seen client.P
 	})
 	page.Cursor, page.More = seen.Text(run), more
 	if more && err == nil {
-		s.paused.keep(reader, run, page.Cursor, time.Now())
+		p.paused.keep(reader, run, page.Cursor, time.Now())
 	} else {
 		reader.close()
 	}
@@ -125,8 +144,8 @@ type StreamEnd struct {
 // reader that comes back with Last-Event-ID misses none and sees none twice; of a run of more than cursorEachMax logs it
 // sees those of the last cursorInterval again. A reader that has seen all gets 204, which ends the attempts of a browser.
 // Without positions the stream begins with the newest entries.
-func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, run string, f eventFilter, seen client.Positions) {
-	release, ok := s.streams.take()
+func (p *eventPaths) streamEvents(w http.ResponseWriter, r *http.Request, run string, f eventFilter, seen client.Positions) {
+	release, ok := p.streams.take()
 	if !ok {
 		w.Header().Set("Retry-After", "5")
 		refuse(w, http.StatusServiceUnavailable, "the server has as many streams of events as it serves at once",
@@ -134,15 +153,15 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, run string
 		return
 	}
 	defer release()
-	feed := s.feeds.join(run, seen)
-	left := sync.OnceFunc(func() { s.feeds.leave(feed) })
+	feed := p.feeds.join(run, seen)
+	left := sync.OnceFunc(func() { p.feeds.leave(feed) })
 	defer left()
 	finished, err := feed.awaitCheck(r.Context())
 	if err != nil {
 		refuseError(w, err)
 		return
 	}
-	if err := s.checkPositions(r.Context(), run, seen); err != nil {
+	if err := p.checkPositions(r.Context(), run, seen); err != nil {
 		refuseError(w, err)
 		return
 	}
@@ -161,7 +180,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, run string
 	if finished {
 		left()
 		st.out.holdHeader = true
-		err = st.copyPast(r.Context(), s.cfg.Client)
+		err = st.copyPast(r.Context(), p.client)
 		if err == nil && !st.advanced {
 			w.WriteHeader(http.StatusNoContent)
 			return
@@ -171,7 +190,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, run string
 			return
 		}
 	} else {
-		err = st.follow(r.Context(), &s.feeds, feed)
+		err = st.follow(r.Context(), &p.feeds, feed)
 	}
 	if err == nil {
 		st.sendEnd()
@@ -180,11 +199,11 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, run string
 
 // checkPositions refuses positions in far more logs than the run has: who made them up could fill the memory of the node
 // with streams. The number of agents may be that of some seconds ago.
-func (s *Server) checkPositions(ctx context.Context, run string, seen client.Positions) error {
+func (p *eventPaths) checkPositions(ctx context.Context, run string, seen client.Positions) error {
 	if len(seen) <= positionsUnchecked {
 		return nil
 	}
-	info, err := s.cfg.Client.State(ctx, run)
+	info, err := p.client.State(ctx, run)
 	if err != nil {
 		return err
 	}
@@ -201,15 +220,15 @@ type eventStream struct {
 	seen     client.Positions
 	out      *sseWriter
 	advanced bool // an event was new, whether the filter includes it or not
-	// cursorAt is when a cursor was sent last, of a run of many agents; owed: events came after it.
-	cursorAt time.Time
-	owed     bool
+	// cursorAt is when a cursor was sent last, of a run of many agents; cursorPending: events came after it.
+	cursorAt      time.Time
+	cursorPending bool
 }
 
 // cursorAfter returns the cursor after the newest event; "": it is sent later.
 func (st *eventStream) cursorAfter(now time.Time) string {
 	if len(st.seen) > cursorEachMax {
-		if st.owed = now.Sub(st.cursorAt) < cursorInterval; st.owed {
+		if st.cursorPending = now.Sub(st.cursorAt) < cursorInterval; st.cursorPending {
 			return ""
 		}
 		st.cursorAt = now
@@ -224,8 +243,8 @@ func (st *eventStream) copyPast(ctx context.Context, c *client.Client) error {
 	})
 }
 
-// send sends an event unless it was seen. equal: the event has the cursor after it; otherwise the stream makes it.
-func (st *eventStream) send(e feedEvent, equal bool) error {
+// send sends an event unless it was seen. cursorsMatch: the event has the cursor after it; otherwise the stream makes it.
+func (st *eventStream) send(e feedEvent, cursorsMatch bool) error {
 	if !st.seen.Advance(e.event) {
 		return nil
 	}
@@ -237,7 +256,7 @@ func (st *eventStream) send(e feedEvent, equal bool) error {
 		return st.out.writeEvent("", "", e.raw)
 	}
 	cursor := e.cursor
-	if !equal || cursor == "" {
+	if !cursorsMatch || cursor == "" {
 		cursor = st.cursorAfter(time.Now())
 	}
 	if !st.filter.includes(e.event) {
@@ -303,7 +322,7 @@ func (st *eventStream) copyLive(ctx context.Context, f *feeds, p *feedReader) er
 			if number++; e.event.Seq == 0 && number <= p.skip {
 				continue
 			}
-			if err := st.send(e, p.equal); err != nil {
+			if err := st.send(e, p.cursorsMatch); err != nil {
 				return err
 			}
 		}
@@ -311,16 +330,16 @@ func (st *eventStream) copyLive(ctx context.Context, f *feeds, p *feedReader) er
 			return err
 		}
 		select {
-		case <-time.After(f.pause()):
+		case <-time.After(f.batchDelay()):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// take returns the events that follow. While none does, it sends the cursor that is owed.
+// take returns the events that follow. While none does, it sends the cursor that is pending.
 func (st *eventStream) take(ctx context.Context, p *feedReader) ([]feedEvent, error) {
-	if !st.owed {
+	if !st.cursorPending {
 		return p.take(ctx, st.seen)
 	}
 	soon, stop := context.WithDeadline(ctx, st.cursorAt.Add(cursorInterval))
@@ -329,7 +348,7 @@ func (st *eventStream) take(ctx context.Context, p *feedReader) ([]feedEvent, er
 	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 		return events, err
 	}
-	st.cursorAt, st.owed = time.Now(), false
+	st.cursorAt, st.cursorPending = time.Now(), false
 	if err := st.out.writeCursor(st.seen.Text(st.run)); err != nil {
 		return nil, err
 	}

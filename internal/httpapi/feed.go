@@ -138,8 +138,8 @@ func (f *feeds) leave(feed *runFeed) {
 	feed.cancel()
 }
 
-// pause is how long a reader waits for more events.
-func (f *feeds) pause() time.Duration {
+// batchDelay is how long a reader waits for more events.
+func (f *feeds) batchDelay() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return min(max(flushPause, time.Duration(f.readers)*pausePerReader), flushPauseMax)
@@ -287,8 +287,8 @@ type feedReader struct {
 	next uint64 // the number of the next event
 	// skip is the number before which pieces of replies are skipped: the reader may have had them before.
 	skip uint64
-	// equal: the reader has seen what the feed has, so the feed's cursors are the reader's.
-	equal bool
+	// cursorsMatch: the reader has seen what the feed has, so the feed's cursors are the reader's.
+	cursorsMatch bool
 }
 
 // place returns a reader's place in a feed. complete: the feed has all events that follow those that the reader has
@@ -340,7 +340,7 @@ func (p *feedReader) look(seen client.Positions) ([]feedEvent, <-chan struct{}, 
 	}
 	events := slices.Clip(r.events[p.next-r.first:]) // no event is changed: readers share them
 	if len(events) == 0 {
-		p.equal = p.equal || maps.Equal(seen, r.seen)
+		p.cursorsMatch = p.cursorsMatch || maps.Equal(seen, r.seen)
 		return nil, r.changed, r.err
 	}
 	p.next += uint64(len(events))

@@ -46,7 +46,7 @@ func takeIDs(t *testing.T, p *feedReader, seen client.Positions) (ids []string) 
 		if number++; e.event.Seq == 0 && number <= p.skip || !seen.Advance(e.event) {
 			continue
 		}
-		if p.equal && e.event.Seq > 0 && e.cursor != seen.Text(testRun) {
+		if p.cursorsMatch && e.event.Seq > 0 && e.cursor != seen.Text(testRun) {
 			t.Errorf("the cursor of the feed at %s is not the reader's", e.event.ID)
 		}
 		ids = append(ids, strings.TrimPrefix(e.event.ID, testRun+"."))
@@ -71,7 +71,7 @@ func TestReadersJoinAFeed(t *testing.T) {
 	r.mu.Lock()
 	changed := r.changed
 	r.mu.Unlock()
-	if events, _, err := p.look(seen); len(events) > 0 || err != nil || !p.equal {
+	if events, _, err := p.look(seen); len(events) > 0 || err != nil || !p.cursorsMatch {
 		t.Errorf("%v, %v: the reader has seen what the feed has, and does not use its cursors", events, err)
 	}
 	addEvents(t, r, delta, logged("root", 3))

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -52,31 +51,13 @@ func checkTokens(cfg Config) error {
 	return nil
 }
 
-// newOwnerServer makes the part of a server that the token of an owner opens.
-func newOwnerServer(base context.Context, s *Server, o Owner) *Server {
-	cfg := s.cfg
-	cfg.Client, cfg.Token, cfg.MCP, cfg.A2A, cfg.Owners = o.Client, o.Token, o.MCP, o.A2A, nil
+// forOwner is the configuration of the API of an owner.
+func (cfg Config) forOwner(o Owner) Config {
+	cfg.owner, cfg.Client, cfg.Token, cfg.MCP, cfg.A2A, cfg.Owners = o.Name, o.Client, o.Token, o.MCP, o.A2A, nil
 	if cfg.Metrics != nil {
 		cfg.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			refuse(w, http.StatusForbidden, "only an operator may do this: the metrics count the runs of all owners", "use the token of the node")
 		})
 	}
-	own := &Server{cfg: cfg, owner: o.Name, access: newAccess(cfg)}
-	own.feeds = feeds{client: cfg.Client, ctx: base, runs: map[string]*runFeed{}}
-	own.paused = pausedReaders{client: cfg.Client, ctx: base}
-	return own
-}
-
-// divideSlots gives the operators and each owner their shares of the streams and connections, so that one of them cannot use up
-// those of the others.
-func (s *Server) divideSlots() {
-	all := append([]*Server{s}, s.owners...)
-	streams := newSlotShares(StreamsMax, len(all))
-	connections := newSlotShares(s.cfg.limits.connections-s.cfg.limits.unproven, len(all))
-	for i, part := range all {
-		part.streams = streams[i]
-		if len(s.owners) > 0 {
-			part.connections = connections[i]
-		}
-	}
+	return cfg
 }

@@ -25,16 +25,19 @@ const (
 // states are the states of a run.
 var states = []string{string(client.RunLive), string(client.RunQueued), string(client.RunParked), string(client.RunFinished), string(client.RunInterrupted)}
 
+// runPaths begins runs, lists them, and shows one in its many forms.
+type runPaths struct{ client *client.Client }
+
 // listRuns is GET /api/v1/runs: the runs, newest first, as `list -o json` prints them. The header
 // Link names the next page.
-func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
+func (p runPaths) listRuns(w http.ResponseWriter, r *http.Request) {
 	q := queryReader{values: r.URL.Query()}
 	limit := q.number("limit", listDefault, 1, listMax)
 	request := client.ListRequest{Limit: limit, State: client.RunState(q.oneOf("state", states...)), Since: q.time("since"), Before: q.text("cursor")}
 	if !q.accept(w, "limit", "state", "since", "cursor") {
 		return
 	}
-	list, err := s.cfg.Client.ListRuns(r.Context(), request)
+	list, err := p.client.ListRuns(r.Context(), request)
 	if err != nil {
 		refuseError(w, err)
 		return
@@ -48,7 +51,7 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
 }
 
 // startRun is POST /api/v1/runs. The client may choose run_id: the same request again starts nothing.
-func (s *Server) startRun(w http.ResponseWriter, r *http.Request) {
+func (p runPaths) startRun(w http.ResponseWriter, r *http.Request) {
 	var request client.RunRequest
 	if err := readBody(r, &request, true); err != nil {
 		refuseBody(w, err)
@@ -58,7 +61,7 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request) {
 		request.RunID = client.NewID()
 	}
 	request.Trace = cmp.Or(request.Trace, r.Header.Get(client.TraceHeader))
-	accepted, err := s.cfg.Client.Run(r.Context(), request)
+	accepted, err := p.client.Run(r.Context(), request)
 	if err != nil {
 		refuseError(w, err)
 		return
@@ -80,9 +83,9 @@ type runHandler func(w http.ResponseWriter, r *http.Request, run string)
 
 // withRun is a handler of a path about one run. As in the CLI, {id} is a whole run id, the beginning
 // of exactly one, or "last".
-func (s *Server) withRun(handle runHandler) http.HandlerFunc {
+func withRun(c *client.Client, handle runHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		run, err := s.cfg.Client.FindRun(r.Context(), r.PathValue("id"))
+		run, err := c.FindRun(r.Context(), r.PathValue("id"))
 		if err != nil {
 			refuseError(w, err)
 			return
@@ -102,26 +105,26 @@ func answer[T any](w http.ResponseWriter, doc T, err error) {
 
 // getRun is GET /api/v1/runs/{id}: its state and result, and with describe=true its configuration. With brief=true it has
 // no result of a run that works, for which the node would replay the log of the run.
-func (s *Server) getRun(w http.ResponseWriter, r *http.Request, run string) {
+func (p runPaths) getRun(w http.ResponseWriter, r *http.Request, run string) {
 	q := queryReader{values: r.URL.Query()}
 	describe, brief := q.flag("describe"), q.flag("brief")
 	if !q.accept(w, "describe", "brief") {
 		return
 	}
-	ask := s.cfg.Client.Get
+	ask := p.client.Get
 	switch {
 	case describe:
-		ask = s.cfg.Client.Describe
+		ask = p.client.Describe
 	case brief:
-		ask = s.cfg.Client.State
+		ask = p.client.State
 	}
 	info, err := ask(r.Context(), run)
 	answer(w, info, err)
 }
 
 // getTree is GET /api/v1/runs/{id}/tree: the result so far, with the agents.
-func (s *Server) getTree(w http.ResponseWriter, r *http.Request, run string) {
-	info, err := s.cfg.Client.Get(r.Context(), run)
+func (p runPaths) getTree(w http.ResponseWriter, r *http.Request, run string) {
+	info, err := p.client.Get(r.Context(), run)
 	answer(w, resultOf(info), err)
 }
 
@@ -138,13 +141,13 @@ func resultOf(i client.RunInfo) event.Result {
 
 // getResult is GET /api/v1/runs/{id}/result: 200 with the result of a run that has ended or is parked,
 // otherwise 202 with what it has so far. With wait=DURATION the request waits for the end.
-func (s *Server) getResult(w http.ResponseWriter, r *http.Request, run string) {
+func (p runPaths) getResult(w http.ResponseWriter, r *http.Request, run string) {
 	q := queryReader{values: r.URL.Query()}
 	wait := q.duration("wait", waitMax)
 	if !q.accept(w, "wait") {
 		return
 	}
-	info, err := s.awaitResult(r.Context(), run, wait)
+	info, err := p.awaitResult(r.Context(), run, wait)
 	if err != nil {
 		refuseError(w, err)
 		return
@@ -157,23 +160,23 @@ func (s *Server) getResult(w http.ResponseWriter, r *http.Request, run string) {
 }
 
 // awaitResult returns a run once it has ended or is parked, or after a time.
-func (s *Server) awaitResult(ctx context.Context, run string, wait time.Duration) (client.RunInfo, error) {
-	info, err := s.cfg.Client.Get(ctx, run)
+func (p runPaths) awaitResult(ctx context.Context, run string, wait time.Duration) (client.RunInfo, error) {
+	info, err := p.client.Get(ctx, run)
 	if err != nil || wait == 0 || info.State == client.RunFinished || info.State == client.RunParked {
 		return info, err
 	}
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	ended, err := s.cfg.Client.Wait(waiting, run)
+	ended, err := p.client.Wait(waiting, run)
 	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
-		return s.cfg.Client.Get(ctx, run)
+		return p.client.Get(ctx, run)
 	}
 	return ended, err
 }
 
 // getBudget is GET /api/v1/runs/{id}/budget.
-func (s *Server) getBudget(w http.ResponseWriter, r *http.Request, run string) {
-	info, err := s.cfg.Client.Describe(r.Context(), run)
+func (p runPaths) getBudget(w http.ResponseWriter, r *http.Request, run string) {
+	info, err := p.client.Describe(r.Context(), run)
 	if err != nil {
 		refuseError(w, err)
 		return
@@ -183,8 +186,8 @@ func (s *Server) getBudget(w http.ResponseWriter, r *http.Request, run string) {
 }
 
 // getPolicy is GET /api/v1/runs/{id}/policy: the rules in force, and who set them.
-func (s *Server) getPolicy(w http.ResponseWriter, r *http.Request, run string) {
-	info, err := s.cfg.Client.Describe(r.Context(), run)
+func (p runPaths) getPolicy(w http.ResponseWriter, r *http.Request, run string) {
+	info, err := p.client.Describe(r.Context(), run)
 	if err != nil {
 		refuseError(w, err)
 		return
@@ -194,9 +197,9 @@ func (s *Server) getPolicy(w http.ResponseWriter, r *http.Request, run string) {
 }
 
 // getTimeline is GET /api/v1/runs/{id}/timeline: what each agent did when.
-func (s *Server) getTimeline(w http.ResponseWriter, r *http.Request, run string) {
+func (p runPaths) getTimeline(w http.ResponseWriter, r *http.Request, run string) {
 	var t term.Timeline
-	err := s.cfg.Client.Events(r.Context(), run, nil, false, func(e client.Event, _ []byte) error {
+	err := p.client.Events(r.Context(), run, nil, false, func(e client.Event, _ []byte) error {
 		t.AddEvent(e)
 		return nil
 	})
@@ -208,35 +211,35 @@ func (s *Server) getTimeline(w http.ResponseWriter, r *http.Request, run string)
 }
 
 // getReport is GET /api/v1/runs/{id}/report: what each step cost.
-func (s *Server) getReport(w http.ResponseWriter, r *http.Request, run string) {
-	doc, err := report.Read(r.Context(), s.cfg.Client, run)
+func (p runPaths) getReport(w http.ResponseWriter, r *http.Request, run string) {
+	doc, err := report.Read(r.Context(), p.client, run)
 	answer(w, doc, err)
 }
 
 // getAudit is GET /api/v1/runs/{id}/audit: who allowed what.
-func (s *Server) getAudit(w http.ResponseWriter, r *http.Request, run string) {
-	doc, err := audit.Read(r.Context(), s.cfg.Client, run)
+func (p runPaths) getAudit(w http.ResponseWriter, r *http.Request, run string) {
+	doc, err := audit.Read(r.Context(), p.client, run)
 	answer(w, doc, err)
 }
 
 // getTranscript is GET /api/v1/runs/{id}/transcript, of the root agent or of agent=ID.
-func (s *Server) getTranscript(w http.ResponseWriter, r *http.Request, run string) {
+func (p runPaths) getTranscript(w http.ResponseWriter, r *http.Request, run string) {
 	q := queryReader{values: r.URL.Query()}
 	who := q.text("agent")
 	if !q.accept(w, "agent") {
 		return
 	}
-	raw, err := s.cfg.Client.Transcript(r.Context(), run, who)
+	raw, err := p.client.Transcript(r.Context(), run, who)
 	answer(w, raw, err)
 }
 
 // getQuestions is GET /api/v1/runs/{id}/questions: what the agents of the run ask a person.
-func (s *Server) getQuestions(w http.ResponseWriter, r *http.Request, run string) {
-	if _, err := s.cfg.Client.State(r.Context(), run); err != nil {
+func (p runPaths) getQuestions(w http.ResponseWriter, r *http.Request, run string) {
+	if _, err := p.client.State(r.Context(), run); err != nil {
 		refuseError(w, err)
 		return
 	}
-	all, err := s.cfg.Client.Questions(r.Context())
+	all, err := p.client.Questions(r.Context())
 	list := []client.Question{}
 	for _, q := range all {
 		if q.RunID == run {
@@ -247,37 +250,9 @@ func (s *Server) getQuestions(w http.ResponseWriter, r *http.Request, run string
 }
 
 // listQuestions is GET /api/v1/questions: those of all runs.
-func (s *Server) listQuestions(w http.ResponseWriter, r *http.Request) {
-	list, err := s.cfg.Client.Questions(r.Context())
-	answer(w, list, err)
-}
-
-// listNodes is GET /api/v1/nodes.
-func (s *Server) listNodes(w http.ResponseWriter, r *http.Request) {
-	list, err := s.cfg.Client.Nodes(r.Context())
-	answer(w, list, err)
-}
-
-// answerHealth is GET /healthz: the process answers.
-func answerHealth(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, Health{Status: "ok"})
-}
-
-// Health is the JSON of /healthz and /readyz.
-type Health struct {
-	Status string `json:"status"` // ok, or unavailable
-	Why    string `json:"why,omitempty"`
-}
-
-// answerReady is GET /readyz: the node can take work. Only clients with the token read why it cannot.
-func (s *Server) answerReady(w http.ResponseWriter, r *http.Request) {
-	err := s.cfg.Ready()
-	switch {
-	case err == nil:
-		writeJSON(w, http.StatusOK, Health{Status: "ok"})
-	case s.access.hasToken(r):
-		writeJSON(w, http.StatusServiceUnavailable, Health{Status: "unavailable", Why: err.Error()})
-	default:
-		writeJSON(w, http.StatusServiceUnavailable, Health{Status: "unavailable"})
+func listQuestions(c *client.Client) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		list, err := c.Questions(r.Context())
+		answer(w, list, err)
 	}
 }

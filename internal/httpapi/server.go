@@ -3,23 +3,17 @@
 package httpapi
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
-	"time"
 
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/a2aserver"
-	"github.com/troupe-run/troupe/internal/mcpserver"
 )
 
 // DefaultAddress is where a node with a server of its own listens, if the port is free.
@@ -51,6 +45,7 @@ type Config struct {
 	// Logger receives the errors of the server. Default: discard.
 	Logger *slog.Logger
 	limits limits
+	owner  string // see access
 }
 
 // Owner is a name with a token. Client, MCP and A2A are those of Config, in the name of the owner.
@@ -62,17 +57,10 @@ type Owner struct {
 
 // Server is an HTTP server of one node.
 type Server struct {
-	cfg         Config
-	owner       string // whose part of the server it is; "": that of the operators
-	access      access
-	streams     slotShare // a slot for each stream of events
-	connections slotShare // a slot for each connection; without owners there are none
-	feeds       feeds
-	paused      pausedReaders
-	server      *http.Server
-	listener    net.Listener
-	closing     context.CancelFunc
-	owners      []*Server // one for each owner, behind the same listener
+	server   *http.Server
+	listener net.Listener
+	closing  context.CancelFunc
+	apis     []*tokenAPI // that of the operators, and one for each owner, behind the same listener
 }
 
 // ErrListen says that the address cannot be listened on.
@@ -128,15 +116,9 @@ func Serve(l net.Listener, cfg Config) (*Server, error) {
 		cfg.limits = defaultLimits
 	}
 	base, closing := context.WithCancel(context.Background())
-	s := &Server{cfg: cfg, access: newAccess(cfg), listener: l, closing: closing}
-	s.feeds = feeds{client: cfg.Client, ctx: base, runs: map[string]*runFeed{}}
-	s.paused = pausedReaders{client: cfg.Client, ctx: base}
-	for _, o := range cfg.Owners {
-		s.owners = append(s.owners, newOwnerServer(base, s, o))
-	}
-	s.divideSlots()
+	s := &Server{listener: l, closing: closing, apis: newTokenAPIs(base, cfg)}
 	s.server = &http.Server{
-		Handler:           s.handler(),
+		Handler:           limitRequest(cfg.limits, newGuard(s.apis)),
 		ReadHeaderTimeout: cfg.limits.header, IdleTimeout: idleTimeout, // ReadTimeout would end streams: see limitRequest
 		MaxHeaderBytes: headerBytesMax,
 		BaseContext:    func(net.Listener) context.Context { return base },
@@ -183,142 +165,11 @@ func (s *Server) Close() error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = s.server.Close()
 	}
-	for _, one := range append([]*Server{s}, s.owners...) {
-		one.feeds.ended.Wait()
-		one.paused.closeBefore(time.Now())
+	for _, a := range s.apis {
+		a.events.close()
 	}
 	if err != nil {
 		return fmt.Errorf("httpapi: close: %w", err)
 	}
 	return nil
-}
-
-// handler is the whole surface: each path below checks access first.
-func (s *Server) handler() http.Handler {
-	all := newMux(s)
-	doors := []door{{s.access, all, countConnection(s, all)}}
-	for _, o := range s.owners {
-		mux := newMux(o)
-		doors = append(doors, door{o.access, mux, countConnection(o, mux)})
-	}
-	return limitRequest(s.cfg.limits, guard(doors))
-}
-
-// newMux serves the paths for those who have the token of a server.
-func newMux(s *Server) http.Handler {
-	mux := http.NewServeMux()
-	for _, r := range s.routes() {
-		mux.Handle(r.method+" "+r.path, r.handler)
-	}
-	mux.HandleFunc("GET /{$}", servePage)
-	mux.HandleFunc("GET "+pathAssets+"{name}", serveAsset)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { refuseUnknownPath(mux, w, r) })
-	return refuseNeedlessBody(mux)
-}
-
-// route is one path of the server.
-type route struct {
-	method, path string
-	handler      http.HandlerFunc
-}
-
-func (s *Server) routes() []route {
-	run := "/api/v1/runs/{id}"
-	list := []route{
-		{"GET", pathHealth, answerHealth},
-		{"GET", pathReady, s.answerReady},
-		{"GET", "/api/v1/runs", s.listRuns},
-		{"POST", "/api/v1/runs", s.startRun},
-		{"GET", run, s.withRun(s.getRun)},
-		{"GET", run + "/tree", s.withRun(s.getTree)},
-		{"GET", run + "/result", s.withRun(s.getResult)},
-		{"GET", run + "/budget", s.withRun(s.getBudget)},
-		{"GET", run + "/policy", s.withRun(s.getPolicy)},
-		{"GET", run + "/timeline", s.withRun(s.getTimeline)},
-		{"GET", run + "/report", s.withRun(s.getReport)},
-		{"GET", run + "/audit", s.withRun(s.getAudit)},
-		{"GET", run + "/transcript", s.withRun(s.getTranscript)},
-		{"GET", run + "/questions", s.withRun(s.getQuestions)},
-		{"GET", run + "/events", s.withRun(s.getEvents)},
-		{"GET", run + "/logs", s.withRun(getLogs(s.cfg.Client))},
-		{"GET", run + "/comparison", s.withRun(getComparison(s.cfg.Client))},
-		{"POST", run + "/cancel", s.withRun(s.cancelRun)},
-		{"POST", run + "/steer", s.withRun(s.steerRun)},
-		{"POST", run + "/answer", s.withRun(s.answerQuery)},
-		{"POST", run + "/budget", s.withRun(s.changeBudget)},
-		{"POST", run + "/policy", s.withRun(s.setPolicy)},
-		{"GET", run + "/context", s.withRun(getContext(s.cfg.Client))},
-		{"POST", run + "/context", s.withRun(setContext(s.cfg.Client))},
-		{"GET", run + "/permissions", s.withRun(getPermissions(s.cfg.Client))},
-		{"POST", run + "/permissions", s.withRun(narrowPermissions(s.cfg.Client))},
-		{"GET", run + "/backlog", s.withRun(getBacklog(s.cfg.Client))},
-		{"POST", run + "/backlog", s.withRun(changeBacklog(s.cfg.Client))},
-		{"GET", "/api/v1/conversations", listConversations(s.cfg.Client)},
-		{"GET", pathConversation, getConversation(s.cfg.Client)},
-		{"DELETE", pathConversation, deleteConversation(s.cfg.Client)},
-		{"POST", pathConversation + "/lane", changeLane(s.cfg.Client)},
-		{"GET", "/api/v1/schedules", listSchedules(client.Schedules{Client: s.cfg.Client})},
-		{"GET", "/api/v1/schedules/{id}", getSchedule(client.Schedules{Client: s.cfg.Client})},
-		{"DELETE", "/api/v1/schedules/{id}", deleteSchedule(client.Schedules{Client: s.cfg.Client})},
-		{"GET", "/api/v1/questions", s.listQuestions},
-		{"GET", "/api/v1/nodes", s.listNodes},
-		{"GET", "/api/v1/cluster", getCluster(s.cfg.Client)},
-		{"POST", "/api/v1/nodes/{node}/drain", drainNode(s.cfg.Client)},
-		{"GET", "/api/v1/agents", s.listAgents},
-		{"POST", pathTickets, s.createTicket},
-		{"POST", pathSessions, s.createSession},
-		{"GET", "/api/v1/openapi.json", serveDocument},
-		{"POST", "/v1/chat/completions", s.completeChat},
-		{"GET", "/v1/models", s.listModels},
-		{"GET", "/v1/models/{model}", s.getModel},
-	}
-	if s.cfg.Metrics != nil {
-		list = append(list, route{"GET", "/metrics", s.cfg.Metrics.ServeHTTP})
-	}
-	if s.cfg.MCP != nil {
-		list = append(list, route{"POST", "/mcp", s.passOn(requireMessages(s.cfg.MCP))})
-	}
-	if s.cfg.A2A != nil {
-		list = append(list, route{"GET", a2aserver.CardPath, s.cfg.A2A.ServeHTTP}, route{"GET", a2aserver.NodeCardPath, s.cfg.A2A.ServeHTTP}, route{"POST", a2aserver.Path, s.passOn(s.cfg.A2A)})
-	}
-	return list
-}
-
-// passOn passes requests of another protocol on. A call may take as long as a run.
-func (s *Server) passOn(to http.Handler) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		release, ok := s.streams.take()
-		if !ok {
-			refuseError(w, &client.Error{Code: client.CodeLimit, Text: "the server has as many calls and streams as it serves at once", Retry: 5 * time.Second})
-			return
-		}
-		defer release()
-		raw, err := io.ReadAll(r.Body)
-		if err != nil {
-			bad := asBodyError(err)
-			refuseEarly(w, r, bad.code, bad.text, bad.hint)
-			return
-		}
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // see limitRequest
-		r.Body = io.NopCloser(bytes.NewReader(raw))
-		to.ServeHTTP(w, r)
-	}
-}
-
-// requireMessages refuses what is not a message of MCP or a batch of few as the API does: the library of the protocol
-// answers it with a bare text, and serves a batch of any size.
-func requireMessages(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		raw, err := io.ReadAll(r.Body) // passOn has read it
-		problem := "it is not JSON"
-		if err == nil && json.Valid(raw) {
-			problem = mcpserver.MessageProblem(raw)
-		}
-		if problem != "" {
-			refuse(w, http.StatusBadRequest, "the body is not a valid request: "+problem, "send a message of the protocol MCP: docs/mcp.md")
-			return
-		}
-		r.Body = io.NopCloser(bytes.NewReader(raw))
-		next.ServeHTTP(w, r)
-	})
 }

@@ -125,34 +125,40 @@ func (k *sessionKeeper) sign(claims []byte) []byte {
 
 func formatExpiry(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
+// sessionPaths lets the page of a node get its credential. access is that of the token; others are those of the owners.
+type sessionPaths struct {
+	access access
+	others []access
+}
+
 // createTicket is POST /api/v1/tickets.
-func (s *Server) createTicket(w http.ResponseWriter, r *http.Request) {
+func (p sessionPaths) createTicket(w http.ResponseWriter, r *http.Request) {
 	if err := readBody(r, &struct{}{}, true); err != nil {
 		refuseBody(w, err)
 		return
 	}
-	writeJSON(w, http.StatusCreated, s.access.sessions.newTicket())
+	writeJSON(w, http.StatusCreated, p.access.sessions.newTicket())
 }
 
 // createSession is POST /api/v1/sessions: for a ticket, or for the token of the node.
-func (s *Server) createSession(w http.ResponseWriter, r *http.Request) {
+func (p sessionPaths) createSession(w http.ResponseWriter, r *http.Request) {
 	var request SessionRequest
 	if err := readBody(r, &request, true); err != nil {
 		refuseBody(w, err)
 		return
 	}
-	keeper, owner := s.access.sessions, s.owner
-	taken := s.access.hasToken(r) || keeper.takeTicket(request.Ticket)
-	for _, o := range s.owners { // a page has no token that would say whose ticket it is
-		if !taken && o.access.sessions.takeTicket(request.Ticket) {
-			keeper, owner, taken = o.access.sessions, o.owner, true
+	opened := p.access
+	taken := opened.hasToken(r) || opened.sessions.takeTicket(request.Ticket)
+	for _, o := range p.others { // a page has no token that would say whose ticket it is
+		if !taken && o.sessions.takeTicket(request.Ticket) {
+			opened, taken = o, true
 		}
 	}
 	if !taken {
 		refuse(w, http.StatusUnauthorized, "the ticket is unknown, was used, or is too old", "troupe ui prints a new address")
 		return
 	}
-	session := keeper.newSession()
-	session.Owner = owner
+	session := opened.sessions.newSession()
+	session.Owner = opened.owner
 	writeJSON(w, http.StatusCreated, session)
 }
