@@ -29,29 +29,29 @@ func TestAttackSessionHasNoNameOfAnotherAgent(t *testing.T) {
 		return &session{exportedAgent: &exportedAgent{name: name, task: client.RunRequest{Conversation: name}}, created: time.Now()}
 	}
 	early := conversation("reviewer")
-	if err := h.addSession(early, ""); err != nil {
+	if err := h.controller.sessions.addSession(early, ""); err != nil {
 		t.Fatal(err)
 	}
-	h.hearAgents(beatOf(heartbeat{Session: "reviewer", Node: "a"}))
+	h.listener.hearAgents(beatOf(heartbeat{Session: "reviewer", Node: "a"}))
 	for tick := time.NewTicker(time.Millisecond); ; <-tick.C { // the conversation that was there ends
 		if _, ok := h.sessions.find("reviewer"); !ok {
 			tick.Stop()
 			break
 		}
 	}
-	h.hearInfo(&nats.Msg{Data: []byte(`{"name":"agents","id":"i","metadata":{"node":"a"},"endpoints":[{"name":"prompt","subject":"agents.prompt.troupe.ops.planner"}]}`)})
+	h.listener.hearInfo(&nats.Msg{Data: []byte(`{"name":"agents","id":"i","metadata":{"node":"a"},"endpoints":[{"name":"prompt","subject":"agents.prompt.troupe.ops.planner"}]}`)})
 	for _, name := range []string{"reviewer", "planner", "helper", "control"} {
 		for _, spawned := range []bool{true, false} {
 			s := conversation(name)
 			s.spawned = spawned
-			if err := h.addSession(s, ""); !errors.Is(err, errAgentName) {
+			if err := h.controller.sessions.addSession(s, ""); !errors.Is(err, errAgentName) {
 				t.Errorf("%s, spawned %t: %v", name, spawned, err)
 			}
 		}
 	}
-	h.hearInfo(&nats.Msg{Data: []byte(`{"name":"agents","id":"i","metadata":{"role":"session","node":"a"},"endpoints":[{"name":"prompt","subject":"agents.prompt.troupe.ops.plans"}]}`)})
-	h.hearInfo(&nats.Msg{Data: []byte(`{"name":"agents","id":"i","metadata":{"node":"b"},"endpoints":[{"name":"prompt","subject":"agents.prompt.troupe.ops.plans"}]}`)})
-	h.hearInfo(&nats.Msg{Data: []byte(`{"name":"agents","id":"i","metadata":{"node":"a"},"endpoints":[{"name":"prompt","subject":"agents.prompt.troupe.other.plans"}]}`)})
+	h.listener.hearInfo(&nats.Msg{Data: []byte(`{"name":"agents","id":"i","metadata":{"role":"session","node":"a"},"endpoints":[{"name":"prompt","subject":"agents.prompt.troupe.ops.plans"}]}`)})
+	h.listener.hearInfo(&nats.Msg{Data: []byte(`{"name":"agents","id":"i","metadata":{"node":"b"},"endpoints":[{"name":"prompt","subject":"agents.prompt.troupe.ops.plans"}]}`)})
+	h.listener.hearInfo(&nats.Msg{Data: []byte(`{"name":"agents","id":"i","metadata":{"node":"a"},"endpoints":[{"name":"prompt","subject":"agents.prompt.troupe.other.plans"}]}`)})
 	spawnSession(t, h, "plans")
 }
 
@@ -130,7 +130,7 @@ func TestAttackManyHeartbeats(t *testing.T) {
 	l := newLiveness()
 	hear := func(name string) {
 		for _, role := range []string{roleSession, ""} {
-			h.hearAgents(beatOf(heartbeat{Session: name, Role: role, Node: "b", IntervalS: 86400, State: stateIdle}))
+			h.listener.hearAgents(beatOf(heartbeat{Session: name, Role: role, Node: "b", IntervalS: 86400, State: stateIdle}))
 		}
 		l.add(beatOf(heartbeat{Session: name}))
 	}

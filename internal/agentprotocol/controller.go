@@ -37,40 +37,27 @@ const controllerHelp = "This agent starts, lists and stops sessions: conversatio
 	`spawn {"cwd": "/srv/repos/a", "agent": "assistant", "session_id": "plans", "model": "…", "allowed_tools": ["Read"], "permission_mode": "default", "max_turns": 20, "max_lifetime_s": 1800}` +
 	" (all optional), list with an empty payload, stop " + `{"session_id": "plans"}` + "."
 
-// exportController registers the controller.
-func (h *Host) exportController() error {
+// controller serves the requests spawn, list and stop.
+type controller struct {
+	host     *Host
+	set      *sessionSet
+	sessions *sessionKeeper
+	agent    *exportedAgent // nil: it is not exported yet
+	// denialSlots bounds the stops of sessions that other nodes may have.
+	denialSlots chan struct{}
+}
+
+// export makes the controller an agent for callers.
+func (c *controller) export() error {
 	e := &exportedAgent{name: controllerName}
-	own := []endpoint{{verbSpawn, h.handleControl(h.spawn, nil), queueGroup}, {verbList, h.handleControl(h.listSessions, nil), queueGroup},
+	own := []endpoint{{verbSpawn, c.handleControl(c.spawn, nil), queueGroup}, {verbList, c.handleControl(c.listSessions, nil), queueGroup},
 		// All nodes take it: the one that has the session answers.
-		{verbStop, h.handleControl(h.stop, h.isElsewhere), ""}}
-	err := h.export(e, "Starts, lists and stops sessions", map[string]string{"role": roleController}, append(e.endpoints(e.handleHelp), own...)...)
+		{verbStop, c.handleControl(c.stop, c.isElsewhere), ""}}
+	err := c.host.export(e, "Starts, lists and stops sessions", map[string]string{"role": roleController}, append(e.endpoints(e.handleHelp), own...)...)
 	if err != nil {
 		return fmt.Errorf("agentprotocol: %s: %w", controllerName, err)
 	}
-	h.controller = e
-	subject, err := h.cfg.Names.AgentSubject(names.AgentHeartbeat, h.cfg.Owner, controllerName)
-	if err == nil {
-		h.beats, err = h.cfg.Conn.Subscribe(strings.TrimSuffix(subject, controllerName)+"*", h.hearAgents)
-	}
-	if err != nil {
-		return fmt.Errorf("agentprotocol: heartbeats of sessions: %w", err)
-	}
-	return h.discoverAgents()
-}
-
-// discoverAgents asks the agents of other nodes who they are: their heartbeats come later.
-func (h *Host) discoverAgents() (err error) {
-	if h.cfg.Discovery == nil {
-		return nil
-	}
-	inbox := h.cfg.Discovery.NewInbox()
-	h.infos, err = h.cfg.Discovery.Subscribe(inbox, h.hearInfo)
-	if err == nil {
-		err = h.cfg.Discovery.PublishRequest("$SRV.INFO."+serviceName, inbox, nil)
-	}
-	if err != nil {
-		return fmt.Errorf("agentprotocol: agents of other nodes: %w", err)
-	}
+	c.agent = e
 	return nil
 }
 
@@ -93,46 +80,46 @@ func (e *exportedAgent) handleHelp(r micro.Request) {
 var errSilent = errors.New("agentprotocol: another node answers")
 
 // isElsewhere reports whether a request is about a session that this node does not have.
-func (h *Host) isElsewhere(data []byte) bool {
+func (c *controller) isElsewhere(data []byte) bool {
 	var r struct {
 		SessionID string `json:"session_id"`
 	}
 	if decodeObject(data, &r) != nil || names.CheckToken(r.SessionID) != nil {
 		return false // every node may say that it is malformed
 	}
-	_, own := h.sessions.find(r.SessionID)
+	_, own := c.set.find(r.SessionID)
 	return !own
 }
 
 // handleControl serves a request to the controller in a goroutine of its own. caller names a verified sender. A node
 // that is busy or closing is silent about a request that elsewhere reports as one for another node.
-func (h *Host) handleControl(do func(ctx context.Context, caller string, data []byte) (any, error), elsewhere func(data []byte) bool) func(micro.Request) {
+func (c *controller) handleControl(do func(ctx context.Context, caller string, data []byte) (any, error), elsewhere func(data []byte) bool) func(micro.Request) {
 	verbSlots := make(chan struct{}, PromptsAtOnce) // not those of prompts: a node that answers many can still be told to stop
 	return func(r micro.Request) {
 		if !bus.CanAnswer(r.Reply()) {
 			return
 		}
 		answer := func(header nats.Header, v any) {
-			if err := h.cfg.Conn.PublishMsg(&nats.Msg{Subject: r.Reply(), Header: header, Data: h.cfg.Redact(encode(v))}); err != nil {
-				h.cfg.Logger.Debug("a request to the controller was not answered", "error", err)
+			if err := c.host.cfg.Conn.PublishMsg(&nats.Msg{Subject: r.Reply(), Header: header, Data: c.host.cfg.Redact(encode(v))}); err != nil {
+				c.host.cfg.Logger.Debug("a request to the controller was not answered", "error", err)
 			}
 		}
 		refuse := func(p problem) {
-			text := strings.Join(strings.Fields(string(h.cfg.Redact([]byte(p.Message)))), " ")
+			text := strings.Join(strings.Fields(string(c.host.cfg.Redact([]byte(p.Message)))), " ")
 			answer(nats.Header{micro.ErrorCodeHeader: {p.code}, micro.ErrorHeader: {clip.Text(text, errorHeaderMax)}}, p)
 		}
-		if len(r.Data()) > h.payloadMax {
-			refuse(refusalOf(badEnvelope("", "the payload has %d bytes, at most %d are accepted", len(r.Data()), h.payloadMax)))
+		if len(r.Data()) > c.host.payloadMax {
+			refuse(refusalOf(badEnvelope("", "the payload has %d bytes, at most %d are accepted", len(r.Data()), c.host.payloadMax)))
 			return
 		}
-		caller, failed := h.checkSender(r.Headers().Get(senderHeader), r.Subject(), r.Data())
+		caller, failed := c.host.checkSender(r.Headers().Get(senderHeader), r.Subject(), r.Data())
 		if failed != nil {
 			refuse(*failed)
 			return
 		}
 		slots, deny := verbSlots, refuse
 		if elsewhere != nil && elsewhere(r.Data()) {
-			slots, deny = h.denialSlots, func(problem) {}
+			slots, deny = c.denialSlots, func(problem) {}
 		}
 		select {
 		case slots <- struct{}{}:
@@ -140,15 +127,15 @@ func (h *Host) handleControl(do func(ctx context.Context, caller string, data []
 			deny(busyProblem)
 			return
 		}
-		begun := h.begin(func() {
+		begun := c.host.begin(func() {
 			defer func() { <-slots }()
 			defer func() {
 				if bug := recover(); bug != nil {
-					h.cfg.Logger.Error("a request to the controller met a bug", "panic", bug, "stack", string(debug.Stack()))
+					c.host.cfg.Logger.Error("a request to the controller met a bug", "panic", bug, "stack", string(debug.Stack()))
 					deny(bugProblem)
 				}
 			}()
-			v, err := do(h.ctx, caller, r.Data())
+			v, err := do(c.host.ctx, caller, r.Data())
 			switch {
 			case errors.Is(err, errSilent):
 			case err != nil:
@@ -177,7 +164,7 @@ func decodeObject(data []byte, into any) error {
 
 // stop ends a session. All nodes get the request: the one that has the session answers, and the others say that there
 // is none only if none has been heard of.
-func (h *Host) stop(ctx context.Context, caller string, data []byte) (any, error) {
+func (c *controller) stop(ctx context.Context, caller string, data []byte) (any, error) {
 	var r struct {
 		SessionID string `json:"session_id"`
 	}
@@ -187,25 +174,25 @@ func (h *Host) stop(ctx context.Context, caller string, data []byte) (any, error
 	if names.CheckToken(r.SessionID) != nil {
 		return nil, badEnvelope(`send {"session_id": "…"}`, "session_id is %.80q", r.SessionID)
 	}
-	s, ok := h.sessions.find(r.SessionID)
+	s, ok := c.set.find(r.SessionID)
 	if !ok {
-		return nil, h.denySession(ctx, r.SessionID)
+		return nil, c.denySession(ctx, r.SessionID)
 	}
-	if err := h.stopSession(ctx, s, "its session was stopped by "+cmp.Or(caller, callerName)); err != nil {
+	if err := c.sessions.stopSession(ctx, s, "its session was stopped by "+cmp.Or(caller, callerName)); err != nil {
 		return nil, err
 	}
 	return map[string]any{"ok": true, "session_id": s.name}, nil
 }
 
 // denySession is the answer about a session that this node does not have.
-func (h *Host) denySession(ctx context.Context, name string) error {
-	h.sessions.mu.Lock()
-	other, heard := h.sessions.other[name]
+func (c *controller) denySession(ctx context.Context, name string) error {
+	c.set.mu.Lock()
+	other, heard := c.set.other[name]
 	if heard {
 		other.stopping = true
-		h.sessions.other[name] = other
+		c.set.other[name] = other
 	}
-	h.sessions.mu.Unlock()
+	c.set.mu.Unlock()
 	if heard && !other.isOffline() {
 		return errSilent
 	}

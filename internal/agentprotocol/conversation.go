@@ -14,46 +14,53 @@ import (
 // runsLookedAt bounds the runs of a state among which those of conversations are looked for.
 const runsLookedAt = 1024
 
+// conversationFollower exports the conversations with a run that works on this node, for as long as it works.
+type conversationFollower struct {
+	host     *Host
+	set      *sessionSet
+	sessions *sessionKeeper
+}
+
 // followConversations exports the conversations with a run that works on this node, until the end.
-func (h *Host) followConversations() {
-	tick := time.NewTicker(h.cfg.Heartbeat)
+func (f *conversationFollower) followConversations() {
+	tick := time.NewTicker(f.host.cfg.Heartbeat)
 	defer tick.Stop()
 	for {
-		if err := h.exportConversations(); err != nil && h.ctx.Err() == nil {
-			h.cfg.Logger.Debug("running conversations were not read", "error", err)
+		if err := f.exportConversations(); err != nil && f.host.ctx.Err() == nil {
+			f.host.cfg.Logger.Debug("running conversations were not read", "error", err)
 		}
 		select {
 		case <-tick.C:
-		case <-h.ctx.Done():
+		case <-f.host.ctx.Done():
 			return
 		}
 	}
 }
 
 // exportConversations makes sessions of the conversations with a run that works on this node, and ends those of others.
-func (h *Host) exportConversations() error {
-	ctx, cancel := context.WithTimeout(h.ctx, sessionTimeout)
+func (f *conversationFollower) exportConversations() error {
+	ctx, cancel := context.WithTimeout(f.host.ctx, sessionTimeout)
 	defer cancel()
 	running := map[string]client.RunInfo{}
 	for _, state := range []client.RunState{client.RunLive, client.RunParked} {
-		list, err := h.cfg.Client.ListRuns(ctx, client.ListRequest{State: state, Limit: runsLookedAt})
+		list, err := f.host.cfg.Client.ListRuns(ctx, client.ListRequest{State: state, Limit: runsLookedAt})
 		if err != nil {
 			return fmt.Errorf("agentprotocol: %w", err)
 		}
 		for _, r := range list {
-			if r.Conversation != "" && r.Node == h.cfg.Node && r.Owner == "" { // an owner's conversation takes no prompts of others
+			if r.Conversation != "" && r.Node == f.host.cfg.Node && r.Owner == "" { // an owner's conversation takes no prompts of others
 				running[r.Conversation] = r
 			}
 		}
 	}
-	h.sessions.forgetRuns(running)
+	f.set.forgetRuns(running)
 	var unread []error
-	for _, s := range h.sessions.list() {
+	for _, s := range f.set.list() {
 		r, works := running[s.name]
 		follows := works && r.RunID == s.workingRun()
 		if works && !follows && !s.spawned {
 			var err error
-			if follows, err = h.mayFollow(ctx, r); err != nil { // whether it may is seen with the next pass
+			if follows, err = f.mayFollow(ctx, r); err != nil { // whether it may is seen with the next pass
 				unread = append(unread, err)
 				delete(running, s.name)
 				continue
@@ -64,26 +71,26 @@ func (h *Host) exportConversations() error {
 		case follows:
 			s.setWorking(r)
 		default:
-			h.removeSession(s)
+			f.sessions.removeSession(s)
 		}
 		delete(running, s.name)
 	}
 	maps.DeleteFunc(running, func(id string, r client.RunInfo) bool {
-		return h.sessions.isSpawnedElsewhere(id) || h.sessions.isOfSession(r)
+		return f.set.isSpawnedElsewhere(id) || f.set.isOfSession(r)
 	})
 	for _, id := range slices.Sorted(maps.Keys(running)) {
-		h.exportConversation(ctx, id, running[id])
+		f.exportConversation(ctx, id, running[id])
 	}
 	return errors.Join(unread...)
 }
 
 // mayFollow reports whether a session may go on with the next run of its conversation.
-func (h *Host) mayFollow(ctx context.Context, r client.RunInfo) (bool, error) {
-	info, err := h.cfg.Client.Describe(ctx, r.RunID)
+func (f *conversationFollower) mayFollow(ctx context.Context, r client.RunInfo) (bool, error) {
+	info, err := f.host.cfg.Client.Describe(ctx, r.RunID)
 	if err != nil {
 		return false, fmt.Errorf("agentprotocol: run %s of a conversation: %w", r.RunID, err)
 	}
-	return !h.sessions.noteOfSession(info), nil
+	return !f.set.noteOfSession(info), nil
 }
 
 // noteOfSession reports whether a spawned session began a run. The conversation of such a run is not exported: its
@@ -117,15 +124,15 @@ func (set *sessionSet) forgetRuns(running map[string]client.RunInfo) {
 
 // exportConversation makes a session of a conversation, unless a spawned session began the run that works. Its prompts continue it with the agent and the directory of the
 // run that works.
-func (h *Host) exportConversation(ctx context.Context, id string, running client.RunInfo) {
-	h.sessions.mu.Lock()
-	err := h.checkSession(id, false)
-	h.sessions.mu.Unlock()
+func (f *conversationFollower) exportConversation(ctx context.Context, id string, running client.RunInfo) {
+	f.set.mu.Lock()
+	err := f.sessions.checkSession(id, false)
+	f.set.mu.Unlock()
 	var info client.RunInfo
 	if err == nil {
-		info, err = h.cfg.Client.Describe(ctx, running.RunID)
+		info, err = f.host.cfg.Client.Describe(ctx, running.RunID)
 	}
-	if err == nil && h.sessions.noteOfSession(info) {
+	if err == nil && f.set.noteOfSession(info) {
 		return
 	}
 	if err == nil {
@@ -133,16 +140,16 @@ func (h *Host) exportConversation(ctx context.Context, id string, running client
 		if d := info.Description; d != nil {
 			s.task.Agent, s.task.Dir = d.Root, d.Workspace
 		}
-		err = h.addSession(s, "The conversation "+id)
+		err = f.sessions.addSession(s, "The conversation "+id)
 	}
-	h.sessions.mu.Lock()
-	defer h.sessions.mu.Unlock()
-	if err == nil || h.sessions.skipped[id] || h.ctx.Err() != nil {
+	f.set.mu.Lock()
+	defer f.set.mu.Unlock()
+	if err == nil || f.set.skipped[id] || f.host.ctx.Err() != nil {
 		return
 	}
-	if len(h.sessions.skipped) >= instancesMax || h.sessions.skipped == nil {
-		h.sessions.skipped = map[string]bool{}
+	if len(f.set.skipped) >= instancesMax || f.set.skipped == nil {
+		f.set.skipped = map[string]bool{}
 	}
-	h.sessions.skipped[id] = true
-	h.cfg.Logger.Warn("a running conversation is not exported", "conversation", id, "error", err)
+	f.set.skipped[id] = true
+	f.host.cfg.Logger.Warn("a running conversation is not exported", "conversation", id, "error", err)
 }

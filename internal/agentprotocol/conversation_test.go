@@ -60,20 +60,25 @@ func TestAConversationStaysWhileItsRunCannotBeRead(t *testing.T) {
 	}
 	h := serveHost(t, nc, "a")
 	s := &session{exportedAgent: &exportedAgent{name: "plans", task: client.RunRequest{Conversation: "plans"}, working: client.RunInfo{RunID: "r1"}}, created: time.Now()}
-	if err := h.addSession(s, ""); err != nil {
+	if err := h.controller.sessions.addSession(s, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.exportConversations(); err == nil {
+	if err := followerOf(h).exportConversations(); err == nil {
 		t.Error("nobody is told that the run was not read")
 	}
 	if _, ok := h.sessions.find("plans"); !ok {
 		t.Fatal("the session ended because its run could not be read")
 	}
 	isKnown.Store(true)
-	if err := h.exportConversations(); err != nil {
+	if err := followerOf(h).exportConversations(); err != nil {
 		t.Error(err)
 	}
 	if _, ok := h.sessions.find("plans"); ok {
 		t.Error("a conversation in which a spawned session works is exported")
 	}
+}
+
+// followerOf is the follower of a host, to call between its ticks.
+func followerOf(h *Host) *conversationFollower {
+	return &conversationFollower{h, &h.sessions, h.controller.sessions}
 }

@@ -70,18 +70,16 @@ type Config struct {
 // Agent is an agent that is exported.
 type Agent struct{ Name, Description string }
 
-// Host exports agents.
+// Host exports agents: those of the node, the controller of sessions, and the sessions.
 type Host struct {
 	cfg         Config
 	payloadMax  int
 	agents      []*exportedAgent // of the node: those that are no sessions
 	promptSlots chan struct{}
-	denialSlots chan struct{} // for stops of sessions that other nodes may have
 	nonces      nonceTable
 	sessions    sessionSet
-	controller  *exportedAgent
-	beats       *nats.Subscription // to the heartbeats of sessions
-	infos       *nats.Subscription // to the answers to a discovery
+	controller  *controller
+	listener    *agentListener
 	ctx         context.Context
 	end         context.CancelFunc
 
@@ -111,8 +109,11 @@ func Serve(cfg Config) (*Host, error) {
 	if cfg.AnswerTimeout <= 0 {
 		cfg.AnswerTimeout = answerTimeoutDefault
 	}
-	h := &Host{cfg: cfg, payloadMax: int(min(cfg.Conn.MaxPayload(), payloadBytesMax)), promptSlots: make(chan struct{}, PromptsAtOnce), denialSlots: make(chan struct{}, PromptsAtOnce)}
+	h := &Host{cfg: cfg, payloadMax: int(min(cfg.Conn.MaxPayload(), payloadBytesMax)), promptSlots: make(chan struct{}, PromptsAtOnce)}
 	h.ctx, h.end = context.WithCancel(context.Background())
+	sessions := &sessionKeeper{h, &h.sessions}
+	h.controller = &controller{host: h, set: &h.sessions, sessions: sessions, denialSlots: make(chan struct{}, PromptsAtOnce)}
+	h.listener = &agentListener{host: h, set: &h.sessions, sessions: sessions}
 	for _, a := range cfg.Agents {
 		if len(h.agents) == agentsMax {
 			cfg.Logger.Warn("agent not exported: the node exports as many as it may", "agent", a.Name, "limit", agentsMax)
@@ -133,12 +134,15 @@ func Serve(cfg Config) (*Host, error) {
 		h.agents = append(h.agents, e)
 	}
 	// The server must know the endpoints before the first heartbeat.
-	err := errors.Join(h.exportController(), cfg.Conn.Flush())
-	if err != nil {
+	err := h.controller.export()
+	if err == nil {
+		err = h.listener.listen()
+	}
+	if err = errors.Join(err, cfg.Conn.Flush()); err != nil {
 		return nil, errors.Join(fmt.Errorf("agentprotocol: %w", err), h.Close())
 	}
 	h.inFlight.Go(h.sendHeartbeats)
-	h.inFlight.Go(h.followConversations)
+	h.inFlight.Go((&conversationFollower{h, &h.sessions, sessions}).followConversations)
 	return h, nil
 }
 
@@ -156,14 +160,7 @@ func (h *Host) Close() error {
 	for _, a := range h.leaving() {
 		errs = append(errs, a.service.Stop()) // which drains: prompts may still come
 	}
-	for _, sub := range []*nats.Subscription{h.beats, h.infos} {
-		if sub == nil {
-			continue
-		}
-		if err := sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) && !errors.Is(err, nats.ErrBadSubscription) {
-			errs = append(errs, fmt.Errorf("agentprotocol: heartbeats of sessions: %w", err))
-		}
-	}
+	errs = append(errs, h.listener.close())
 	h.end()
 	h.mu.Lock()
 	h.closed = true // no prompt begins from here on

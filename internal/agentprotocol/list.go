@@ -57,14 +57,14 @@ type sessionPage struct {
 const pageFieldsMax = 512
 
 // listSessions lists the sessions of all nodes with this owner, after one: as many as a reply has room for.
-func (h *Host) listSessions(_ context.Context, _ string, data []byte) (any, error) {
+func (c *controller) listSessions(_ context.Context, _ string, data []byte) (any, error) {
 	var r struct {
 		After string `json:"after"`
 	}
 	if err := decodeObject(data, &r); err != nil {
 		return nil, err
 	}
-	list, err := h.allSessions()
+	list, err := c.allSessions()
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +73,8 @@ func (h *Host) listSessions(_ context.Context, _ string, data []byte) (any, erro
 		if i.SessionID <= r.After {
 			continue
 		}
-		i = h.shorten(i)
-		if size += h.sizeOf(i); size > h.payloadMax {
+		i = c.shorten(i)
+		if size += c.sizeOf(i); size > c.host.payloadMax {
 			page.Total, page.Next = len(list), cmp.Or(lastID(page.Sessions), r.After)
 			return page, nil
 		}
@@ -84,11 +84,11 @@ func (h *Host) listSessions(_ context.Context, _ string, data []byte) (any, erro
 }
 
 // sizeOf is how many bytes a session takes in a list.
-func (h *Host) sizeOf(i sessionInfo) int { return len(h.cfg.Redact(encode(i))) + len(",") }
+func (c *controller) sizeOf(i sessionInfo) int { return len(c.host.cfg.Redact(encode(i))) + len(",") }
 
 // shorten leaves out what a reply has no room for.
-func (h *Host) shorten(i sessionInfo) sessionInfo {
-	if h.sizeOf(i) > h.payloadMax-pageFieldsMax {
+func (c *controller) shorten(i sessionInfo) sessionInfo {
+	if c.sizeOf(i) > c.host.payloadMax-pageFieldsMax {
 		i.Dir, i.Model, i.AllowedTools = "", "", nil
 	}
 	return i
@@ -102,14 +102,14 @@ func lastID(list []sessionInfo) string {
 }
 
 // allSessions are the sessions of all nodes with this owner, by id.
-func (h *Host) allSessions() (list []sessionInfo, err error) {
-	for _, s := range h.sessions.list() {
+func (c *controller) allSessions() (list []sessionInfo, err error) {
+	for _, s := range c.set.list() {
 		list = append(list, s.describe())
 	}
-	for _, b := range h.sessions.others() {
+	for _, b := range c.set.others() {
 		i := sessionInfo{SessionID: b.Session, InstanceID: b.InstanceID, Node: b.Node, Active: b.State != stateIdle, Queued: max(0, b.Prompts-1), RunID: b.RunID}
 		for verb, subject := range map[string]*string{names.AgentPrompt: &i.Subject, names.AgentStatus: &i.StatusSubject, names.AgentHeartbeat: &i.HeartbeatSubject} {
-			if *subject, err = h.cfg.Names.AgentSubject(verb, h.cfg.Owner, b.Session); err != nil {
+			if *subject, err = c.host.cfg.Names.AgentSubject(verb, c.host.cfg.Owner, b.Session); err != nil {
 				return nil, err
 			}
 		}

@@ -2,6 +2,8 @@ package agentprotocol
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -58,44 +60,94 @@ func (set *sessionSet) isSpawnedElsewhere(name string) bool {
 	return heard && other.excludes(false)
 }
 
+// agentListener learns of the agents and sessions of other nodes with the same owner.
+type agentListener struct {
+	host     *Host
+	set      *sessionSet
+	sessions *sessionKeeper
+	beats    *nats.Subscription // to their heartbeats
+	infos    *nats.Subscription // to their answers to a discovery
+}
+
+// listen subscribes to the heartbeats, and asks who is there.
+func (l *agentListener) listen() error {
+	subject, err := l.host.cfg.Names.AgentSubject(names.AgentHeartbeat, l.host.cfg.Owner, controllerName)
+	if err == nil {
+		l.beats, err = l.host.cfg.Conn.Subscribe(strings.TrimSuffix(subject, controllerName)+"*", l.hearAgents)
+	}
+	if err != nil {
+		return fmt.Errorf("agentprotocol: heartbeats of sessions: %w", err)
+	}
+	return l.discoverAgents()
+}
+
+// discoverAgents asks the agents of other nodes who they are: their heartbeats come later.
+func (l *agentListener) discoverAgents() (err error) {
+	if l.host.cfg.Discovery == nil {
+		return nil
+	}
+	inbox := l.host.cfg.Discovery.NewInbox()
+	l.infos, err = l.host.cfg.Discovery.Subscribe(inbox, l.hearInfo)
+	if err == nil {
+		err = l.host.cfg.Discovery.PublishRequest("$SRV.INFO."+serviceName, inbox, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("agentprotocol: agents of other nodes: %w", err)
+	}
+	return nil
+}
+
+// close ends the subscriptions.
+func (l *agentListener) close() (err error) {
+	for _, sub := range []*nats.Subscription{l.beats, l.infos} {
+		if sub == nil {
+			continue
+		}
+		if e := sub.Unsubscribe(); e != nil && !errors.Is(e, nats.ErrConnectionClosed) && !errors.Is(e, nats.ErrBadSubscription) {
+			err = errors.Join(err, fmt.Errorf("agentprotocol: heartbeats of sessions: %w", e))
+		}
+	}
+	return err
+}
+
 // hearAgents notes the sessions and the agents of other nodes with the same owner, from their heartbeats.
-func (h *Host) hearAgents(m *nats.Msg) {
+func (l *agentListener) hearAgents(m *nats.Msg) {
 	b, ok := readHeartbeat(m.Subject, m.Data)
-	if !ok || b.Agent != h.cfg.Names.Prefix() || b.Owner != h.cfg.Owner || names.CheckToken(b.Session) != nil || b.Node == h.cfg.Node {
+	if !ok || b.Agent != l.host.cfg.Names.Prefix() || b.Owner != l.host.cfg.Owner || names.CheckToken(b.Session) != nil || b.Node == l.host.cfg.Node {
 		return
 	}
 	if b.Role == roleSession {
-		h.noteSession(b)
+		l.noteSession(b)
 	} else {
-		h.noteAgent(b)
+		l.noteAgent(b)
 	}
 }
 
 // noteSession notes a session of another node.
-func (h *Host) noteSession(b heartbeat) {
-	h.sessions.mu.Lock()
-	defer h.sessions.mu.Unlock()
-	if heard, known := h.sessions.other[b.Session]; known && heard.excludes(false) && !b.Spawned { // its node is about to end it
+func (l *agentListener) noteSession(b heartbeat) {
+	l.set.mu.Lock()
+	defer l.set.mu.Unlock()
+	if heard, known := l.set.other[b.Session]; known && heard.excludes(false) && !b.Spawned { // its node is about to end it
 		return
 	}
-	h.sessions.other = withBeat(h.sessions.other, b.Session, otherSession{beat: b, at: time.Now()})
-	if own := h.sessions.own[b.Session]; b.Spawned && own != nil && !own.spawned { // it was exported before this was heard
-		h.begin(func() { h.removeSession(own) })
+	l.set.other = withBeat(l.set.other, b.Session, otherSession{beat: b, at: time.Now()})
+	if own := l.set.own[b.Session]; b.Spawned && own != nil && !own.spawned { // it was exported before this was heard
+		l.host.begin(func() { l.sessions.removeSession(own) })
 	}
 }
 
 // noteAgent notes an agent of another node. A conversation of its name stops being exported: both would share its prompts.
-func (h *Host) noteAgent(b heartbeat) {
-	h.sessions.mu.Lock()
-	defer h.sessions.mu.Unlock()
-	heard := h.sessions.agents[b.Session]
-	h.sessions.agents = withBeat(h.sessions.agents, b.Session, otherSession{beat: b, at: time.Now()})
-	switch own := h.sessions.own[b.Session]; {
+func (l *agentListener) noteAgent(b heartbeat) {
+	l.set.mu.Lock()
+	defer l.set.mu.Unlock()
+	heard := l.set.agents[b.Session]
+	l.set.agents = withBeat(l.set.agents, b.Session, otherSession{beat: b, at: time.Now()})
+	switch own := l.set.own[b.Session]; {
 	case own == nil:
 	case !own.spawned:
-		h.begin(func() { h.removeSession(own) })
+		l.host.begin(func() { l.sessions.removeSession(own) })
 	case heard.at.IsZero(): // the first sign of any agent of the name
-		h.cfg.Logger.Warn("a session and an agent of another node share their prompts: they have one name", "session", b.Session, "node", b.Node)
+		l.host.cfg.Logger.Warn("a session and an agent of another node share their prompts: they have one name", "session", b.Session, "node", b.Node)
 	}
 }
 
@@ -106,7 +158,7 @@ func (set *sessionSet) isOtherAgent(name string) bool {
 }
 
 // hearInfo notes an agent of another node from its answer to a discovery.
-func (h *Host) hearInfo(m *nats.Msg) {
+func (l *agentListener) hearInfo(m *nats.Msg) {
 	var info struct {
 		Name, ID  string
 		Metadata  map[string]string
@@ -117,10 +169,10 @@ func (h *Host) hearInfo(m *nats.Msg) {
 	}
 	for _, e := range info.Endpoints {
 		name := e.Subject[strings.LastIndexByte(e.Subject, '.')+1:]
-		subject, err := h.cfg.Names.AgentSubject(names.AgentPrompt, h.cfg.Owner, name)
+		subject, err := l.host.cfg.Names.AgentSubject(names.AgentPrompt, l.host.cfg.Owner, name)
 		node := info.Metadata["node"]
-		if err == nil && subject == e.Subject && node != h.cfg.Node && len(info.ID) <= beatTextMax && len(node) <= beatTextMax {
-			h.noteAgent(heartbeat{Session: name, InstanceID: info.ID, Node: node, IntervalS: h.cfg.Heartbeat.Seconds()})
+		if err == nil && subject == e.Subject && node != l.host.cfg.Node && len(info.ID) <= beatTextMax && len(node) <= beatTextMax {
+			l.noteAgent(heartbeat{Session: name, InstanceID: info.ID, Node: node, IntervalS: l.host.cfg.Heartbeat.Seconds()})
 		}
 	}
 }

@@ -62,11 +62,17 @@ var (
 	errSessionLimit  = &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("the node has %d sessions", sessionsMax), Hint: "stop one", Retry: time.Minute}
 )
 
+// sessionKeeper makes sessions of this node agents for callers, and ends them with their runs.
+type sessionKeeper struct {
+	host *Host
+	set  *sessionSet
+}
+
 // addSession makes a session one of this node.
-func (h *Host) addSession(s *session, description string) error {
-	set := &h.sessions
+func (k *sessionKeeper) addSession(s *session, description string) error {
+	set := k.set
 	set.mu.Lock()
-	if err := h.checkSession(s.name, s.spawned); err != nil {
+	if err := k.checkSession(s.name, s.spawned); err != nil {
 		set.mu.Unlock()
 		return err
 	}
@@ -75,15 +81,15 @@ func (h *Host) addSession(s *session, description string) error {
 	}
 	set.own[s.name] = nil
 	set.mu.Unlock()
-	return h.register(s, description)
+	return k.register(s, description)
 }
 
 // register registers a session that has a place among those of the node.
-func (h *Host) register(s *session, description string) error {
-	set := &h.sessions
-	err := h.export(s.exportedAgent, description, map[string]string{"role": roleSession}, s.endpoints(s.handlePrompt)...)
+func (k *sessionKeeper) register(s *session, description string) error {
+	set := k.set
+	err := k.host.export(s.exportedAgent, description, map[string]string{"role": roleSession}, s.endpoints(s.handlePrompt)...)
 	if err == nil {
-		err = h.cfg.Conn.FlushTimeout(flushTimeout)
+		err = k.host.cfg.Conn.FlushTimeout(flushTimeout)
 	}
 	set.mu.Lock()
 	defer set.mu.Unlock()
@@ -92,7 +98,7 @@ func (h *Host) register(s *session, description string) error {
 	case err != nil:
 	case set.closed:
 		err = errNodeClosing
-	case h.sessions.isOtherAgent(s.name):
+	case k.set.isOtherAgent(s.name):
 		err = errAgentName
 	case heard && other.excludes(s.spawned):
 		err = errSessionExists
@@ -106,21 +112,21 @@ func (h *Host) register(s *session, description string) error {
 	}
 	set.own[s.name] = s
 	if s.lifetime > 0 {
-		s.timer = time.AfterFunc(s.lifetime, func() { h.begin(func() { h.expire(s) }) })
+		s.timer = time.AfterFunc(s.lifetime, func() { k.host.begin(func() { k.expire(s) }) })
 	}
-	h.sendHeartbeat(s.exportedAgent)
+	k.host.sendHeartbeat(s.exportedAgent)
 	return nil
 }
 
 // checkSession returns why no session of the name may be registered. The caller holds sessions.mu.
-func (h *Host) checkSession(name string, spawned bool) error {
-	set := &h.sessions
+func (k *sessionKeeper) checkSession(name string, spawned bool) error {
+	set := k.set
 	_, own := set.own[name]
 	other, heard := set.other[name]
 	switch {
 	case set.closed:
 		return errNodeClosing
-	case h.isAgentName(name), h.sessions.isOtherAgent(name):
+	case k.host.isAgentName(name), k.set.isOtherAgent(name):
 		return errAgentName
 	case own, heard && other.excludes(spawned):
 		return errSessionExists
@@ -155,17 +161,17 @@ func (set *sessionSet) list() (list []*session) {
 }
 
 // removeSession ends the export of a session. Its prompts go on.
-func (h *Host) removeSession(s *session) {
-	h.sessions.mu.Lock()
-	if h.sessions.own[s.name] == s {
-		delete(h.sessions.own, s.name)
+func (k *sessionKeeper) removeSession(s *session) {
+	k.set.mu.Lock()
+	if k.set.own[s.name] == s {
+		delete(k.set.own, s.name)
 	}
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	h.sessions.mu.Unlock()
+	k.set.mu.Unlock()
 	if err := s.service.Stop(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-		h.cfg.Logger.Warn("the service of a session was not stopped", "session", s.name, "error", err)
+		k.host.cfg.Logger.Warn("the service of a session was not stopped", "session", s.name, "error", err)
 	}
 }
 
@@ -190,8 +196,8 @@ func (h *Host) leaving() []*exportedAgent {
 // lasting returns the agents that are no sessions.
 func (h *Host) lasting() []*exportedAgent {
 	all := slices.Clone(h.agents)
-	if h.controller != nil {
-		all = append(all, h.controller)
+	if e := h.controller.agent; e != nil {
+		all = append(all, e)
 	}
 	return all
 }
@@ -206,44 +212,44 @@ func (h *Host) exported() []*exportedAgent {
 }
 
 // expire stops a session whose lifetime is over. It tries again until its runs are canceled.
-func (h *Host) expire(s *session) {
-	for h.ctx.Err() == nil {
-		err := h.stopSession(h.ctx, s, "the lifetime of its session is over")
+func (k *sessionKeeper) expire(s *session) {
+	for k.host.ctx.Err() == nil {
+		err := k.stopSession(k.host.ctx, s, "the lifetime of its session is over")
 		if err == nil {
 			return
 		}
-		h.cfg.Logger.Warn("the runs of a session were not canceled", "session", s.name, "error", err)
+		k.host.cfg.Logger.Warn("the runs of a session were not canceled", "session", s.name, "error", err)
 		select {
 		case <-time.After(expireAgainAfter):
-		case <-h.ctx.Done():
+		case <-k.host.ctx.Done():
 		}
 	}
 }
 
 // stopSession cancels the runs of a session of this node and ends it. A prompt whose run begins now cancels it itself.
 // After an error the session goes on, so that the stop can be repeated.
-func (h *Host) stopSession(ctx context.Context, s *session, why string) error {
+func (k *sessionKeeper) stopSession(ctx context.Context, s *session, why string) error {
 	s.ending.Lock()
 	defer s.ending.Unlock()
 	if s.isStopped() {
 		return nil
 	}
 	s.setStopped(true)
-	if err := h.cancelRuns(ctx, s, why); err != nil {
+	if err := k.cancelRuns(ctx, s, why); err != nil {
 		s.setStopped(false)
 		return err
 	}
-	h.removeSession(s)
+	k.removeSession(s)
 	return nil
 }
 
 // cancelRuns cancels the runs of a session that have not ended, those that wait first. Of a session that was spawned,
 // these are the runs that it began: others of its conversation were there before, or are of another client. Model calls
 // are aborted: nobody waits for what they return.
-func (h *Host) cancelRuns(ctx context.Context, s *session, why string) error {
+func (k *sessionKeeper) cancelRuns(ctx context.Context, s *session, why string) error {
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
-	c, err := h.cfg.Client.Conversations().Get(ctx, s.name)
+	c, err := k.host.cfg.Client.Conversations().Get(ctx, s.name)
 	if hasGone(err) { // it has no run
 		return nil
 	}
@@ -252,11 +258,11 @@ func (h *Host) cancelRuns(ctx context.Context, s *session, why string) error {
 		if r.Status != lane.Active && r.Status != lane.Waiting {
 			continue
 		}
-		if own, err := h.isRunOf(ctx, s, r.ID); err != nil || !own {
+		if own, err := k.isRunOf(ctx, s, r.ID); err != nil || !own {
 			errs = append(errs, err)
 			continue
 		}
-		_, err := h.cfg.Client.Cancel(ctx, client.CancelRequest{RunID: r.ID, Why: why, Now: true, WaitMS: -1})
+		_, err := k.host.cfg.Client.Cancel(ctx, client.CancelRequest{RunID: r.ID, Why: why, Now: true, WaitMS: -1})
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -264,11 +270,11 @@ func (h *Host) cancelRuns(ctx context.Context, s *session, why string) error {
 
 // isRunOf reports whether the end of a session cancels a run of its conversation. A run whose logs cannot be read is
 // canceled: nothing says that it is another's, and it must not go on unseen.
-func (h *Host) isRunOf(ctx context.Context, s *session, run string) (bool, error) {
+func (k *sessionKeeper) isRunOf(ctx context.Context, s *session, run string) (bool, error) {
 	if !s.spawned {
 		return true, nil
 	}
-	info, err := h.cfg.Client.Describe(ctx, run)
+	info, err := k.host.cfg.Client.Describe(ctx, run)
 	var refused *client.Error
 	switch {
 	case hasGone(err):

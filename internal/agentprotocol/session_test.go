@@ -32,7 +32,7 @@ func serveHost(t *testing.T, nc *nats.Conn, node string) *Host {
 // spawnSession starts a session without a lifetime.
 func spawnSession(t *testing.T, h *Host, name string) {
 	t.Helper()
-	if _, err := h.spawn(t.Context(), "", []byte(`{"session_id":"`+name+`","max_lifetime_s":0}`)); err != nil {
+	if _, err := h.controller.spawn(t.Context(), "", []byte(`{"session_id":"`+name+`","max_lifetime_s":0}`)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -74,7 +74,7 @@ func TestStopThatFailsCanBeRepeated(t *testing.T) {
 		}
 	})
 	stop := func() error {
-		_, err := h.stop(t.Context(), "", []byte(`{"session_id":"plans"}`))
+		_, err := h.controller.stop(t.Context(), "", []byte(`{"session_id":"plans"}`))
 		return err
 	}
 	errs := make([]error, 2)
@@ -112,10 +112,10 @@ func TestASpawnedSessionHasOneInstance(t *testing.T) {
 		return &session{exportedAgent: &exportedAgent{name: name, task: client.RunRequest{Conversation: name}}, created: time.Now()}
 	}
 	beat := func(node, name string, spawned bool) {
-		h.hearAgents(beatOf(heartbeat{Session: name, Role: roleSession, Node: node, Spawned: spawned}))
+		h.listener.hearAgents(beatOf(heartbeat{Session: name, Role: roleSession, Node: node, Spawned: spawned}))
 	}
 	early := conversation("plans")
-	if err := h.addSession(early, ""); err != nil {
+	if err := h.controller.sessions.addSession(early, ""); err != nil {
 		t.Fatal(err)
 	}
 	beat("c", "plans", false) // as a conversation moves to another node
@@ -130,14 +130,14 @@ func TestASpawnedSessionHasOneInstance(t *testing.T) {
 		}
 	}
 	beat("c", "plans", false)
-	if err := h.addSession(conversation("plans"), ""); !errors.Is(err, errSessionExists) {
+	if err := h.controller.sessions.addSession(conversation("plans"), ""); !errors.Is(err, errSessionExists) {
 		t.Errorf("a second instance of a spawned session: %v", err)
 	}
 	// A stop that was sent to its node leaves the name to a new session, and not to one without the fields of spawn.
-	if err := h.denySession(t.Context(), "plans"); !errors.Is(err, errSilent) {
+	if err := h.controller.denySession(t.Context(), "plans"); !errors.Is(err, errSilent) {
 		t.Errorf("%v", err)
 	}
-	if err := h.addSession(conversation("plans"), ""); !errors.Is(err, errSessionExists) {
+	if err := h.controller.sessions.addSession(conversation("plans"), ""); !errors.Is(err, errSessionExists) {
 		t.Errorf("a second instance while the session may be stopping: %v", err)
 	}
 	spawnSession(t, h, "plans")
@@ -153,7 +153,7 @@ func TestSpawnDuringCloseIsRefused(t *testing.T) {
 	for i := range sessionsMax {
 		spawns.Go(func() {
 			s := &session{exportedAgent: &exportedAgent{name: fmt.Sprintf("s-%d", i), spawned: true}, created: time.Now()}
-			err := h.addSession(s, "")
+			err := h.controller.sessions.addSession(s, "")
 			var refused *client.Error
 			if err == nil {
 				registered <- s
@@ -175,7 +175,7 @@ func TestSpawnDuringCloseIsRefused(t *testing.T) {
 			t.Errorf("%s is registered", s.name)
 		}
 	}
-	if h.beats.IsValid() {
+	if h.listener.beats.IsValid() {
 		t.Error("a closed node follows heartbeats")
 	}
 }
@@ -188,7 +188,7 @@ func TestSpawnSaysThatTheNodeIsClosing(t *testing.T) {
 	h.sessions.mu.Lock()
 	h.sessions.closed = true
 	h.sessions.mu.Unlock()
-	if err := h.register(s, ""); !errors.Is(err, errNodeClosing) || !s.service.Stopped() {
+	if err := h.controller.sessions.register(s, ""); !errors.Is(err, errNodeClosing) || !s.service.Stopped() {
 		t.Errorf("%v", err)
 	}
 }
@@ -203,7 +203,7 @@ func TestABusyNodeAnswersNoStopForAnother(t *testing.T) {
 	for range cap(b.promptSlots) {
 		b.promptSlots <- struct{}{}
 	}
-	if !b.isElsewhere([]byte(`{"session_id":"plans"}`)) || b.isElsewhere([]byte(`{`)) || a.isElsewhere([]byte(`{"session_id":"plans"}`)) {
+	if !b.controller.isElsewhere([]byte(`{"session_id":"plans"}`)) || b.controller.isElsewhere([]byte(`{`)) || a.controller.isElsewhere([]byte(`{"session_id":"plans"}`)) {
 		t.Error("b takes the session for its own, or a does not")
 	}
 	for _, want := range []string{`{"ok":true,"session_id":"plans"}`, "404"} {
@@ -222,7 +222,7 @@ func TestAConversationIsAsBusyAsItsRun(t *testing.T) {
 	t.Parallel()
 	h := serveHost(t, connectServer(t), "a")
 	s := &session{exportedAgent: &exportedAgent{name: "plans"}, created: time.Now()}
-	if err := h.addSession(s, ""); err != nil {
+	if err := h.controller.sessions.addSession(s, ""); err != nil {
 		t.Fatal(err)
 	}
 	for state, want := range map[client.RunState]string{client.RunLive: stateBusy, client.RunParked: stateWaiting} {

@@ -40,7 +40,7 @@ type spawnRequest struct {
 }
 
 // spawn starts a session.
-func (h *Host) spawn(_ context.Context, caller string, data []byte) (any, error) {
+func (c *controller) spawn(_ context.Context, caller string, data []byte) (any, error) {
 	var r spawnRequest
 	if err := decodeObject(data, &r); err != nil {
 		return nil, err
@@ -48,27 +48,27 @@ func (h *Host) spawn(_ context.Context, caller string, data []byte) (any, error)
 	if r.SessionID == "" {
 		r.SessionID = "sess-" + client.NewID()
 	}
-	lifetime, err := h.checkSpawn(&r)
+	lifetime, err := c.checkSpawn(&r)
 	if err != nil {
 		return nil, err
 	}
 	s := &session{created: time.Now(), lifetime: lifetime, exportedAgent: &exportedAgent{name: r.SessionID, spawned: true, task: client.RunRequest{
 		Conversation: r.SessionID, Agent: r.Agent, Dir: r.Dir, Model: r.Model, AllowedTools: r.AllowedTools, PermissionMode: r.PermissionMode, MaxTurns: r.MaxTurns}}}
-	if err := h.addSession(s, "A session of the agent "+r.Agent); err != nil {
+	if err := c.sessions.addSession(s, "A session of the agent "+r.Agent); err != nil {
 		return nil, err
 	}
-	h.cfg.Logger.Info("session spawned", "session", s.name, "agent", r.Agent, "by", cmp.Or(caller, callerName))
-	return h.shorten(s.describe()), nil
+	c.host.cfg.Logger.Info("session spawned", "session", s.name, "agent", r.Agent, "by", cmp.Or(caller, callerName))
+	return c.shorten(s.describe()), nil
 }
 
 // checkSpawn checks a spawn and fills in its agent. A mistake that only a run finds, such as an unknown model, is an
 // error of the first prompt.
-func (h *Host) checkSpawn(r *spawnRequest) (lifetime time.Duration, err error) {
-	if r.Agent == "" && len(h.agents) > 0 {
-		r.Agent = h.agents[0].name
+func (c *controller) checkSpawn(r *spawnRequest) (lifetime time.Duration, err error) {
+	if r.Agent == "" && len(c.host.agents) > 0 {
+		r.Agent = c.host.agents[0].name
 	}
 	known := func(name string) bool {
-		return slices.ContainsFunc(h.agents, func(e *exportedAgent) bool { return e.name == name })
+		return slices.ContainsFunc(c.host.agents, func(e *exportedAgent) bool { return e.name == name })
 	}
 	allowed := 0
 	for _, rule := range r.AllowedTools {
@@ -95,8 +95,8 @@ func (h *Host) checkSpawn(r *spawnRequest) (lifetime time.Duration, err error) {
 		return 0, badEnvelope("leave it out for the default", "max_turns is %d", r.MaxTurns)
 	case lifetime > lifetimeMax, r.LifetimeS != nil && *r.LifetimeS != 0 && lifetime < time.Second:
 		return 0, badEnvelope(fmt.Sprintf("from 1 to %.0f; 0: until it is stopped", lifetimeMax.Seconds()), "max_lifetime_s is %v", *r.LifetimeS)
-	case r.Dir != "" && h.cfg.CheckDir != nil:
-		return lifetime, h.cfg.CheckDir(r.Dir)
+	case r.Dir != "" && c.host.cfg.CheckDir != nil:
+		return lifetime, c.host.cfg.CheckDir(r.Dir)
 	}
 	return lifetime, nil
 }

@@ -26,7 +26,7 @@ func TestAttackLongFieldsOfSpawn(t *testing.T) {
 		{"allowed_tools", `["` + x(allowedBytesMax) + `"]`, true}, {"allowed_tools", `["` + x(allowedBytesMax) + `","x"]`, false},
 		{"agent", `"` + x(1<<16) + `"`, false}, {"session_id", `"` + x(1<<16) + `"`, false}, {"permission_mode", `"` + x(1<<16) + `"`, false},
 	} {
-		_, err := h.spawn(t.Context(), "", []byte(`{"`+k.field+`":`+k.value+`}`))
+		_, err := h.controller.spawn(t.Context(), "", []byte(`{"`+k.field+`":`+k.value+`}`))
 		var refused *client.Error
 		if (err == nil) != k.accept || err != nil && (!errors.As(err, &refused) || refused.Code != client.CodeBad && k.field != "agent") {
 			t.Errorf("%d, %s of %d bytes: %v", i, k.field, len(k.value), err)
@@ -40,17 +40,17 @@ func TestAttackListIsTooLong(t *testing.T) {
 	h := serveHost(t, connectServer(t), "a")
 	h.payloadMax = 32 << 10
 	for i := range sessionsMax {
-		if _, err := h.spawn(t.Context(), "", fmt.Appendf(nil, `{"session_id":"own-%02d","cwd":%q,"max_lifetime_s":0}`, i, strings.Repeat("<", dirBytesMax))); err != nil {
+		if _, err := h.controller.spawn(t.Context(), "", fmt.Appendf(nil, `{"session_id":"own-%02d","cwd":%q,"max_lifetime_s":0}`, i, strings.Repeat("<", dirBytesMax))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	const others = 200
 	for i := range others {
-		h.hearAgents(beatOf(heartbeat{Session: fmt.Sprintf("s-%03d", i), Role: roleSession, Node: "b", State: stateIdle}))
+		h.listener.hearAgents(beatOf(heartbeat{Session: fmt.Sprintf("s-%03d", i), Role: roleSession, Node: "b", State: stateIdle}))
 	}
 	var all []string
 	for after, pages := "", 1; ; pages++ {
-		v, err := h.listSessions(t.Context(), "", fmt.Appendf(nil, `{"after":%q}`, after))
+		v, err := h.controller.listSessions(t.Context(), "", fmt.Appendf(nil, `{"after":%q}`, after))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestAttackListIsTooLong(t *testing.T) {
 	}
 	// A session that needs a message alone is listed without its long fields.
 	h.payloadMax = 2 << 10
-	if v, err := h.listSessions(t.Context(), "", nil); err != nil || len(v.(sessionPage).Sessions) == 0 || v.(sessionPage).Sessions[0].Dir != "" {
+	if v, err := h.controller.listSessions(t.Context(), "", nil); err != nil || len(v.(sessionPage).Sessions) == 0 || v.(sessionPage).Sessions[0].Dir != "" {
 		t.Errorf("%+v %v", v, err)
 	}
 }
