@@ -34,7 +34,7 @@ func (c *commander) changeBacklog(ctx context.Context, r client.BacklogRequest) 
 	if err != nil {
 		return nil, err
 	}
-	full, err := replaySupervisorLog(ctx, c.cfg.Post, r.RunID)
+	full, err := c.states.replay(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (c *commander) changeBacklog(ctx context.Context, r client.BacklogRequest) 
 // readBacklog returns the tasks of a run as its log has them. A request that was to add a task has added it, unless
 // what came before it in the log has changed what is possible.
 func (c *commander) readBacklog(ctx context.Context, r client.BacklogRequest) (any, error) {
-	full, err := replaySupervisorLog(ctx, c.cfg.Post, r.RunID)
+	full, err := c.states.replay(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
 		return nil, err
 	}

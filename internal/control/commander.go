@@ -81,6 +81,7 @@ type commander struct {
 	cfg    *Config
 	lookup *lookup
 	views  *runViews
+	states *superStates
 }
 
 // appendCommand appends a request to an actor of a run that has not ended: to the agent to, or the supervisor if it is
@@ -164,7 +165,7 @@ func (c *commander) checkAtWork(ctx context.Context, l runView, id spec.ID) erro
 	if l.summary.Phase == "" || l.state() == client.RunFinished || slices.ContainsFunc(l.summary.Agents, func(a supervisor.AgentSummary) bool { return a.ID == id && !a.Done }) {
 		return nil
 	}
-	full, err := replaySupervisorLog(ctx, c.cfg.Post, l.row.RunID) // a summary names no agent that has ended
+	full, err := c.states.replay(ctx, c.cfg.Post, l.row.RunID) // a summary names no agent that has ended
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (c *commander) changeContext(ctx context.Context, r client.ContextRequest) 
 	if l.summary.Phase == "" {
 		return nil, notFound(r.RunID)
 	}
-	full, err := replaySupervisorLog(ctx, c.cfg.Post, r.RunID)
+	full, err := c.states.replay(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (c *commander) readContext(ctx context.Context, r client.ContextRequest) (a
 	}
 	id := spec.ID(r.Agent)
 	if id == "" {
-		full, err := replaySupervisorLog(ctx, c.cfg.Post, r.RunID)
+		full, err := c.states.replay(ctx, c.cfg.Post, r.RunID)
 		if err != nil {
 			return nil, err
 		}

@@ -33,6 +33,7 @@ const tailMax = 4 * activation.StateGap
 type runViews struct {
 	cfg    *Config
 	lookup *lookup
+	states *superStates
 }
 
 // runView is what a request sees of a run: its row and its summary.
@@ -173,7 +174,7 @@ func (s RowSummary) mayChange(item mailbox.Item) bool {
 
 // replayView replays the supervisor's log, and repairs the Summary of the row.
 func (c *runViews) replayView(ctx context.Context, row Row) (runView, error) {
-	r, err := replaySupervisorLog(ctx, c.cfg.Post, row.RunID)
+	r, err := c.states.replay(ctx, c.cfg.Post, row.RunID)
 	if err != nil {
 		return runView{row: row}, err
 	}

@@ -4,6 +4,7 @@ package control
 //
 //	lookup       finds runs by the index and by their logs
 //	owners       tells whose a run is
+//	states       replays the logs of supervisors
 //	views        makes the views of runs: rows, completed by what their logs have since
 //	lanes        reads the lanes of conversations
 //	schedules    reads and extends the logs of schedules
@@ -22,6 +23,7 @@ type parts struct {
 	locks       *runLocks
 	lookup      *lookup
 	owners      *ownerCheck
+	states      *superStates
 	views       *runViews
 	lanes       *laneLogs
 	schedules   *scheduleLogs
@@ -38,10 +40,10 @@ type parts struct {
 }
 
 func newParts(cfg *Config) *parts {
-	p := &parts{cfg: cfg, locks: &runLocks{}, lookup: &lookup{cfg}, owners: &ownerCheck{cfg}, schedules: &scheduleLogs{cfg}, admission: &admission{cfg: cfg}}
-	p.views = &runViews{cfg, p.lookup}
+	p := &parts{cfg: cfg, locks: &runLocks{}, states: newSuperStates(), lookup: &lookup{cfg}, owners: &ownerCheck{cfg}, schedules: &scheduleLogs{cfg}, admission: &admission{cfg: cfg}}
+	p.views = &runViews{cfg, p.lookup, p.states}
 	p.lanes = &laneLogs{cfg, p.lookup, p.owners, p.views}
-	p.commander = &commander{cfg, p.lookup, p.views}
+	p.commander = &commander{cfg, p.lookup, p.views, p.states}
 	p.canceler = &canceler{cfg, p.lookup, p.views, p.commander}
 	p.remover = &remover{cfg, p.locks, p.lanes, p.schedules, p.canceler}
 	p.histories = &histories{cfg, p.lookup, p.views, p.admission}
@@ -50,6 +52,6 @@ func newParts(cfg *Config) *parts {
 	check, importer := &runFileCheck{cfg}, &runImporter{cfg}
 	p.restorer = &restorer{cfg, p.locks, p.admission, check, importer}
 	p.opener = newOpener(p, &treeForker{cfg: cfg, locks: p.locks, lookup: p.lookup, admission: p.admission, check: check, importer: importer})
-	p.viewer = &viewer{cfg: cfg, lookup: p.lookup, views: p.views, lanes: p.lanes, schedules: p.schedules}
+	p.viewer = &viewer{cfg: cfg, lookup: p.lookup, views: p.views, lanes: p.lanes, schedules: p.schedules, states: p.states}
 	return p
 }

@@ -43,7 +43,7 @@ func (c *commander) narrowPermissions(ctx context.Context, r client.PermissionsR
 	if l.summary.Phase == "" {
 		return nil, notFound(r.RunID)
 	}
-	full, err := replaySupervisorLog(ctx, c.cfg.Post, r.RunID)
+	full, err := c.states.replay(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (c *commander) readPermissions(ctx context.Context, r client.PermissionsReq
 	if _, err := c.lookup.findRun(ctx, r.RunID); err != nil {
 		return nil, err
 	}
-	full, err := replaySupervisorLog(ctx, c.cfg.Post, r.RunID)
+	full, err := c.states.replay(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
 		return nil, err
 	}

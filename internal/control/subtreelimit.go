@@ -40,7 +40,7 @@ func (c *commander) setSubtreeLimit(ctx context.Context, r client.BudgetRequest)
 	if err != nil {
 		return nil, err
 	}
-	full, err := replaySupervisorLog(ctx, c.cfg.Post, r.RunID)
+	full, err := c.states.replay(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
 		return nil, err
 	}

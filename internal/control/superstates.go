@@ -22,13 +22,32 @@ const (
 	superBytesMax  = 32 << 20
 	// superAge is how long a state is kept without a request for it.
 	superAge = time.Minute
+	// longReplaysMax is how many requests replay more than superEntriesMin entries at once. The state of a run of 10,000
+	// agents takes 100 MB, so the number of requests must not decide how many are made at once.
+	longReplaysMax = 4
 )
 
-// superStates keeps the states of supervisors with long logs between requests, so that the next request reads only what
-// has been appended since.
+// superStates replays the logs of supervisors for requests. Requests for one run take turns with one state, so that a
+// log is replayed once however many ask. The states of long logs are kept between requests, and the next request reads
+// only what has been appended since. That holds, too, for a request whose time has ended before the log has: what it has
+// read is not read again.
 type superStates struct {
-	mu   sync.Mutex
-	list []*superState // the one that was used last is the last
+	long chan struct{} // holds a value for each long replay
+
+	mu    sync.Mutex
+	list  []*superState // the one that was used last is the last
+	turns map[string]*superTurn
+}
+
+func newSuperStates() *superStates {
+	return &superStates{long: make(chan struct{}, longReplaysMax), turns: map[string]*superTurn{}}
+}
+
+// superTurn is the turn of the requests for one run.
+type superTurn struct {
+	token    chan struct{} // holds a value while a request uses the state
+	requests int           // that use the state or wait for it
+	state    *superState   // of the last request; nil: none
 }
 
 // superState is the state of a supervisor up to an entry of its log.
@@ -40,22 +59,49 @@ type superState struct {
 	entries int
 	bytes   int
 	used    time.Time
+	// unfinished says that the time of a request ended before the log did.
+	unfinished bool
 }
 
-// replay is replaySupervisorLog.
-func (s *superStates) replay(ctx context.Context, post mailbox.Store, run string) (supervisorReplay, error) {
-	k := s.take(run)
-	found, err := k.readOn(ctx, post)
+// replay returns what the log of a run's supervisor says. It returns errReplaying if that takes longer than the
+// request: then the next one goes on.
+func (s *superStates) replay(ctx context.Context, post mailbox.Store, run string) (r supervisorReplay, err error) {
+	wait := ctx
+	if until, ok := ctx.Deadline(); ok {
+		var stop context.CancelFunc
+		wait, stop = context.WithDeadline(ctx, until.Add(-replyReserve))
+		defer stop()
+	}
+	t, err := s.take(wait, run)
+	if err != nil {
+		return r, err
+	}
+	k := t.state
+	t.state = nil // also after a panic: the state may have read a part of an entry
+	defer s.release(t, run)
+	if k == nil {
+		k = newSuperState(run)
+	}
+	found, err := s.readOn(wait, post, k)
 	if err == nil && !found { // the log was replaced
 		k = newSuperState(run)
-		_, err = k.readOn(ctx, post)
+		_, err = s.readOn(wait, post, k)
+	}
+	if k.unfinished = isOutOfTime(err); err == nil || k.unfinished {
+		t.state = k
+	}
+	if k.unfinished && ctx.Err() == nil {
+		err = errReplaying
 	}
 	if err != nil {
-		return supervisorReplay{}, err
+		return r, err
 	}
-	r := supervisorReplay{state: k.machine.State, damage: k.reader.Damage, place: k.place, requests: k.reader.Requests()}
-	s.put(k, time.Now()) // the next request uses k from here on
-	return r, nil
+	return supervisorReplay{state: k.machine.State, damage: k.reader.Damage, place: k.place, requests: k.reader.Requests()}, nil
+}
+
+// isOutOfTime reports whether a replay has ended between two entries because its request has no more time.
+func isOutOfTime(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 func newSuperState(run string) *superState {
@@ -65,8 +111,14 @@ func newSuperState(run string) *superState {
 }
 
 // readOn replays what follows. found: the log still holds the entry up to which it was replayed.
-func (k *superState) readOn(ctx context.Context, post mailbox.Store) (found bool, err error) {
+func (s *superStates) readOn(ctx context.Context, post mailbox.Store, k *superState) (found bool, err error) {
 	found = k.place == 0
+	read := 0
+	defer func() {
+		if read >= superEntriesMin {
+			<-s.long
+		}
+	}()
 	err = post.Read(ctx, k.reader.Addr, max(k.place, 1)-1, 0, func(m mailbox.Message) error {
 		if !found {
 			if found = m.Place == k.place; !found {
@@ -74,6 +126,14 @@ func (k *superState) readOn(ctx context.Context, post mailbox.Store) (found bool
 			}
 			return nil
 		}
+		if read+1 == superEntriesMin {
+			select {
+			case s.long <- struct{}{}:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		read++
 		if r := k.reader.Next(m); errors.Is(r.Err, mailbox.ErrForm) {
 			return newerLog(k.reader.Addr)
 		}
@@ -81,33 +141,62 @@ func (k *superState) readOn(ctx context.Context, post mailbox.Store) (found bool
 		return nil
 	})
 	if err != nil && !errors.Is(err, errEnough) {
-		return false, fmt.Errorf("control: read %s: %w", k.reader.Addr, err)
+		return found, fmt.Errorf("control: read %s: %w", k.reader.Addr, err)
 	}
 	return found, nil
 }
 
-// take removes the state of a run, so that its request alone uses it; it is a new one if none is kept.
-func (s *superStates) take(run string) *superState {
+// take waits until the request alone uses the state of a run.
+func (s *superStates) take(ctx context.Context, run string) (*superTurn, error) {
+	s.mu.Lock()
+	t := s.turns[run]
+	if t == nil {
+		t = &superTurn{token: make(chan struct{}, 1)}
+		s.turns[run] = t
+	}
+	t.requests++
+	s.mu.Unlock()
+	select {
+	case t.token <- struct{}{}:
+	case <-ctx.Done():
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.leave(t, run)
+		return nil, errReplaying
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, k := range s.list {
-		if k.run == run {
-			s.list = slices.Delete(s.list, i, i+1)
-			return k
-		}
+	if i := slices.IndexFunc(s.list, func(k *superState) bool { return k.run == run }); t.state == nil && i >= 0 {
+		t.state = s.list[i]
+		s.list = slices.Delete(s.list, i, i+1)
 	}
-	return newSuperState(run)
+	return t, nil
 }
 
-// put keeps a state of a long log, and drops those that were used longest ago as the limits need it.
-func (s *superStates) put(k *superState, now time.Time) {
-	if k.entries < superEntriesMin {
+// release ends the use of a state by a request.
+func (s *superStates) release(t *superTurn, run string) {
+	s.mu.Lock()
+	s.leave(t, run)
+	s.mu.Unlock()
+	<-t.token
+}
+
+// leave ends the wait of a request, or its use of the state. The state of a long log is kept, and what was read of a log
+// that could not be read in time. The caller holds mu.
+func (s *superStates) leave(t *superTurn, run string) {
+	if t.requests--; t.requests > 0 {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	delete(s.turns, run)
+	if k := t.state; k != nil && (k.unfinished || k.entries >= superEntriesMin) {
+		s.keep(k, time.Now())
+	}
+}
+
+// keep keeps a state, and drops those that were used longest ago as the limits need it. The caller holds mu.
+func (s *superStates) keep(k *superState, now time.Time) {
 	k.used = now
-	s.list = append(slices.DeleteFunc(s.list, func(other *superState) bool { return other.run == k.run }), k)
+	s.list = append(s.list, k)
 	sum := 0
 	for i := len(s.list) - 1; i >= 0; i-- {
 		if sum += s.list[i].bytes; sum > superBytesMax && i < len(s.list)-1 || len(s.list)-i > superStatesMax {

@@ -1,6 +1,9 @@
 package control
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,7 +25,7 @@ func TestStateOfALongLogIsReadOn(t *testing.T) {
 		}
 		var read atomic.Int64
 		post := readStore{Store: memory.New(memory.Config{}), read: &read}
-		states := &superStates{}
+		states := newSuperStates()
 		ask := func(run string) supervisorReplay {
 			read.Store(0)
 			got, err := states.replay(t.Context(), post, run)
@@ -49,12 +52,12 @@ func TestStateOfALongLogIsReadOn(t *testing.T) {
 			t.Error("the state of a log that is gone is kept")
 		}
 		for i := range superStatesMax + 3 {
-			states.put(&superState{run: string(rune('a' + i)), entries: superEntriesMin, bytes: 1}, time.Now())
+			states.keep(&superState{run: string(rune('a' + i)), entries: superEntriesMin, bytes: 1}, time.Now())
 		}
 		if kept(states) != superStatesMax {
 			t.Errorf("%d states are kept", kept(states))
 		}
-		states.put(&superState{run: "large", entries: superEntriesMin, bytes: superBytesMax}, time.Now())
+		states.keep(&superState{run: "large", entries: superEntriesMin, bytes: superBytesMax}, time.Now())
 		if kept(states) != 1 {
 			t.Errorf("%d states are kept beside one of the most bytes", kept(states))
 		}
@@ -70,7 +73,7 @@ func TestStateOfALongLogIsReadOn(t *testing.T) {
 func TestRequestsAtOnceTakeTurnsWithAState(t *testing.T) {
 	post := memory.New(memory.Config{})
 	openedRun(t, post, "long", superEntriesMin+10)
-	states := &superStates{}
+	states := newSuperStates()
 	var asking sync.WaitGroup
 	for i := range 4 {
 		asking.Go(func() {
@@ -87,4 +90,97 @@ func TestRequestsAtOnceTakeTurnsWithAState(t *testing.T) {
 		})
 	}
 	asking.Wait()
+}
+
+// slowStore reads an entry in 20 ms. long counts the reads that are beyond superEntriesMin entries, most how many of
+// them there were at once.
+type slowStore struct {
+	mailbox.Store
+	read, long, most *atomic.Int64
+}
+
+func (s slowStore) Read(ctx context.Context, at mailbox.Address, after, through uint64, each func(mailbox.Message) error) error {
+	n := 0
+	defer func() {
+		if n > superEntriesMin && s.long != nil {
+			s.long.Add(-1)
+		}
+	}()
+	err := s.Store.Read(ctx, at, after, through, func(m mailbox.Message) error {
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		s.read.Add(1)
+		if n++; n == superEntriesMin+1 && s.long != nil {
+			s.most.Store(max(s.most.Load(), s.long.Add(1)))
+		}
+		return each(m)
+	})
+	return err //nolint:wrapcheck // as the store
+}
+
+// A request whose time ends while it replays a log leaves what it has read to the next one, so that a log which takes
+// longer than a request is read to its end by some of them. Requests at the same time replay it once.
+func TestReplayGoesOnWithTheNextRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const entries, requests = superEntriesMin + 500, 20 // an attempt of 10 s reads 500
+		var read atomic.Int64
+		post := slowStore{Store: memory.New(memory.Config{}), read: &read}
+		openedRun(t, post.Store, "long", entries-1)
+		states := newSuperStates()
+		answered, again := 0, 0
+		for answered == 0 {
+			ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
+			var asking sync.WaitGroup
+			var done atomic.Int64
+			for range requests {
+				asking.Go(func() {
+					switch got, err := states.replay(ctx, post, "long"); {
+					case err == nil && got.place == entries:
+						done.Add(1)
+					case !errors.Is(err, errReplaying):
+						t.Errorf("place %d, %v", got.place, err)
+					}
+				})
+			}
+			asking.Wait()
+			cancel()
+			answered = int(done.Load())
+			if again++; again > 20 {
+				t.Fatal("the log is never read to its end")
+			}
+		}
+		if n := read.Load(); answered != requests || again < 2 || n > entries+int64(requests*again) {
+			t.Errorf("%d of %d requests had an answer after %d attempts, and %d entries were read of %d", answered, requests, again, n, entries)
+		}
+		if len(states.turns) != 0 || len(states.long) != 0 || len(states.list) != 1 {
+			t.Errorf("%d turns, %d long replays, %d states are left", len(states.turns), len(states.long), len(states.list))
+		}
+	})
+}
+
+// Requests for many runs with long logs replay longReplaysMax of them at once.
+func TestFewLongLogsAreReplayedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const runs = 3 * longReplaysMax
+		var read, long, most atomic.Int64
+		post := slowStore{Store: memory.New(memory.Config{}), read: &read, long: &long, most: &most}
+		states := newSuperStates()
+		var asking sync.WaitGroup
+		for i := range runs {
+			run := fmt.Sprint("long-", i)
+			openedRun(t, post.Store, run, superEntriesMin+100)
+			asking.Go(func() {
+				if _, err := states.replay(t.Context(), post, run); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		asking.Wait()
+		if most.Load() != longReplaysMax {
+			t.Errorf("%d long logs were replayed at once, want %d", most.Load(), longReplaysMax)
+		}
+	})
 }

@@ -8,7 +8,7 @@ type viewer struct {
 	lanes     *laneLogs
 	schedules *scheduleLogs
 	pages     *eventPages
-	states    superStates
+	states    *superStates
 	lostCalls questionCache[string] // the texts of calls whose outcome is unknown
 	contexts  questionCache[questionContext]
 }
