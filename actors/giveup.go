@@ -43,7 +43,7 @@ func (r *router) restartCrashed(c actor.Context, pid *actor.PID) {
 	if !ok || r.ctx.Err() != nil {
 		return
 	}
-	r.forgetShell(pid)
+	r.forgetShell(c, pid)
 	p := r.shells[at]
 	switch {
 	case p == nil:
@@ -76,7 +76,7 @@ func (r *router) giveUpActor(c actor.Context, m actorHopeless) {
 	}
 	if p.pid != nil {
 		c.Stop(p.pid)
-		r.forgetShell(p.pid)
+		r.forgetShell(c, p.pid)
 		p.pid = nil
 	}
 	r.postLate(c, p.results)

@@ -83,7 +83,7 @@ func (r *router) handOffOf(at mailbox.Address) *handOff {
 }
 
 // forgetShell forgets a shell that has ended.
-func (r *router) forgetShell(pid *actor.PID) {
+func (r *router) forgetShell(c actor.Context, pid *actor.PID) {
 	if known, ok := r.pids[pid.Id]; ok {
 		r.cfg.Alive(known.at, -1)
 		known.unread.Forget()
@@ -92,5 +92,8 @@ func (r *router) forgetShell(pid *actor.PID) {
 	for _, l := range r.handOffs {
 		delete(l.waits, pid.Id)
 		l.checkDone()
+	}
+	if _, replays := r.replays.replaying[pid.Id]; replays {
+		c.Send(c.Self(), shellReplayed{pid})
 	}
 }

@@ -50,7 +50,7 @@ func (r *router) wakeLater(c actor.Context, at mailbox.Address) {
 // may then take its address.
 func (r *router) stopGoneShell(c actor.Context, m shellGone) {
 	c.Stop(m.pid)
-	r.forgetShell(m.pid)
+	r.forgetShell(c, m.pid)
 	if p := r.shells[m.at]; p != nil && p.pid == m.pid {
 		r.vacatePlace(c, m.at, p)
 		r.wakeLater(c, m.at)

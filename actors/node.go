@@ -50,6 +50,9 @@ type Config struct {
 	// IdleTimeout is how long an actor that waits keeps its shell after its
 	// newest entry. Default IdleTimeoutDefault.
 	IdleTimeout time.Duration
+	// ReplaysAtOnce is how many actors are activated at once: each appends a claim and replays its log. It bounds the
+	// memory of a node that takes over many actors. Default ReplaysAtOnceDefault.
+	ReplaysAtOnce int
 	// Resting receives +1 when an actor has passivated, and -1 when it is reactivated or this
 	// node has handed it off. It must not block. Default: no calls.
 	Resting func(at mailbox.Address, change int)
@@ -165,6 +168,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	cfg.ThrottleOf, cfg.Rates, cfg.PublishNotice = orDefaults(cfg)
 	if cfg.IdleTimeout <= 0 {
 		cfg.IdleTimeout = IdleTimeoutDefault
+	}
+	if cfg.ReplaysAtOnce <= 0 {
+		cfg.ReplaysAtOnce = ReplaysAtOnceDefault
 	}
 	if cfg.Resting == nil {
 		cfg.Resting = func(mailbox.Address, int) {}

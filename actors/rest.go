@@ -78,7 +78,7 @@ func (r *router) sendAfter(c actor.Context, pause time.Duration, message any) *t
 }
 
 func (r *router) stopTimers() {
-	for _, t := range []*time.Timer{r.sweeper, r.tidier, r.alarmer} {
+	for _, t := range []*time.Timer{r.sweeper, r.tidier, r.alarmer, r.replays.timer} {
 		if t != nil {
 			t.Stop()
 		}
@@ -142,12 +142,12 @@ func (r *router) endPassivated(c actor.Context, m shellPassivated) {
 		return
 	}
 	c.Stop(m.pid)
-	r.forgetShell(m.pid)
+	r.forgetShell(c, m.pid)
 	r.vacatePlace(c, m.at, p)
 	switch {
 	case r.shells[m.at] != nil: // an older shell has work under way
 	case p.head > m.place:
-		r.findShell(c, m.at)
+		r.findShell(c, m.at, classOf(m.at, true))
 	default:
 		r.addPassivated(c, actorPassivated{m.at, m.due})
 	}
@@ -225,7 +225,7 @@ func (r *router) wakeDue(c actor.Context) {
 			return
 		}
 		r.dropPassivated(at)
-		r.findShell(c, at)
+		r.findShell(c, at, classOf(at, false))
 	}
 	// After a night without a node all actors may be due: the pause lets other messages in
 	// between.

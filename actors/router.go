@@ -40,6 +40,7 @@ type router struct {
 	handOffs []*handOff
 	newer    map[mailbox.Address]struct{} // logs that are newer than this program
 
+	replays    replayQueue
 	starts     uint64 // of all shells: each start under one lease has a higher number than those before
 	most       int    // shells at once, since the maps were made
 	passivated passivatedActors
@@ -74,7 +75,7 @@ type shellPlace struct {
 
 func newRouter(ctx context.Context, cfg Config, hands *dispatcher.WorkerPool) *router {
 	return &router{ctx: ctx, cfg: cfg, hands: hands, shells: map[mailbox.Address]*shellPlace{}, pids: map[string]liveShell{},
-		gone: map[mailbox.Address]struct{}{}}
+		gone: map[mailbox.Address]struct{}{}, replays: newReplayQueue(cfg.ReplaysAtOnce)}
 }
 
 // receive takes one message.
@@ -94,7 +95,7 @@ func (r *router) receive(c actor.Context) {
 			return // the entry stays in the log until the actor is admitted
 		}
 		r.reopenClosed(m.m)
-		if p := r.findShell(c, m.m.To); p != nil {
+		if p := r.findShell(c, m.m.To, classOf(m.m.To, true)); p != nil {
 			r.forwardEntry(c, p, m.m)
 		}
 	case entriesTaken:
@@ -103,7 +104,7 @@ func (r *router) receive(c actor.Context) {
 		r.attachShell(c, m)
 	case wakeActor:
 		if r.isAdmitted(mailbox.Message{To: m.at}) {
-			r.findShell(c, m.at)
+			r.findShell(c, m.at, classOf(m.at, false))
 		}
 	case passivateEarly:
 		r.askEarlyPassivation(c)
@@ -132,9 +133,13 @@ func (r *router) receive(c actor.Context) {
 	case tidyTick:
 		r.tidyPassivated(c)
 	case restartShell:
-		if p := r.shells[m.at]; p != nil && p.pid == nil {
+		if p := r.shells[m.at]; p != nil && p.pid == nil && r.mayReplay(c, m.at, classOf(m.at, true)) {
 			r.spawnShell(c, m.at, p)
 		}
+	case shellReplayed:
+		r.replayEnded(c, m.pid)
+	case replayTick:
+		r.endLongTurns(c)
 	case actorHopeless:
 		r.giveUpActor(c, m)
 	case newerLog:
@@ -148,17 +153,30 @@ func (r *router) receive(c actor.Context) {
 }
 
 // findShell returns the place of an address, with a shell unless the place waits for a restart;
-// nil for a log that this node does not hold.
-func (r *router) findShell(c actor.Context, at mailbox.Address) *shellPlace {
+// nil for a log that this node does not hold, and for an actor that waits for its replay.
+func (r *router) findShell(c actor.Context, at mailbox.Address, class replayClass) *shellPlace {
 	p := r.shells[at]
 	if _, gone := r.gone[at]; gone || p != nil && !p.superseded {
 		return p
 	}
-	if _, ok := r.cfg.Holds(at); !ok || r.handOffOf(at) != nil {
+	if !r.mayOpen(at) || !r.mayReplay(c, at, class) {
 		return nil
 	}
-	if _, newer := r.newer[at]; newer {
-		return nil
+	return r.openShell(c, at)
+}
+
+// mayOpen reports whether this node may act on a log.
+func (r *router) mayOpen(at mailbox.Address) bool {
+	_, newer := r.newer[at]
+	_, holds := r.cfg.Holds(at)
+	return holds && !newer && r.handOffOf(at) == nil
+}
+
+// openShell starts a shell for an address that has none, or only a superseded one.
+func (r *router) openShell(c actor.Context, at mailbox.Address) *shellPlace {
+	p := r.shells[at]
+	if _, gone := r.gone[at]; gone || p != nil && !p.superseded || !r.mayOpen(at) {
+		return p
 	}
 	if p == nil {
 		p = &shellPlace{}
@@ -191,6 +209,7 @@ func (r *router) spawnShell(c actor.Context, at mailbox.Address, p *shellPlace) 
 		actor.WithDispatcher(r.hands))
 	p.pid = c.Spawn(props)
 	r.pids[p.pid.Id] = liveShell{at, unread}
+	r.replays.replaying[p.pid.Id] = p.touched
 	for _, w := range p.results {
 		c.Send(p.pid, w)
 	}
@@ -232,7 +251,7 @@ func (r *router) forgetEnded(c actor.Context, m logEnded) {
 	delete(r.shells, at)
 	if p.pid != nil {
 		c.Stop(p.pid)
-		r.forgetShell(p.pid)
+		r.forgetShell(c, p.pid)
 	}
 	r.gone[at] = struct{}{}
 	r.recent = append(r.recent, at)

@@ -42,6 +42,8 @@ type shell struct {
 	work   activeWork
 	unread Unread // entries that the router has sent
 	named  bool   // Named has been called
+	// replayed says that the router knows of the end of the replay.
+	replayed bool
 }
 
 func newShell(ctx context.Context, cfg *Config, at mailbox.Address, epoch mailbox.Epoch, router *actor.PID, unread Unread) *shell {
@@ -98,9 +100,20 @@ func (s *shell) learnFact(c actor.Context, fact any) {
 	state, actions := activation.Step(s.state, e)
 	s.state = state
 	s.reportName()
+	s.reportReplay(c, fact)
 	for _, action := range actions {
 		s.carryOut(c, action)
 	}
+}
+
+// reportReplay reports once that the log is replayed, or cannot be read now.
+func (s *shell) reportReplay(c actor.Context, fact any) {
+	_, read := fact.(activation.LogRead)
+	if claimed, ok := fact.(activation.ClaimAppended); s.replayed || !read && (!ok || claimed.Err == nil) {
+		return
+	}
+	s.replayed = true
+	c.Send(s.router, shellReplayed{c.Self()})
 }
 
 // reportName reports the name of the agent once, when its task is known.

@@ -1,0 +1,139 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// A shell that starts appends a claim and replays its log, which is in memory meanwhile. A node that takes over a run of
+// 10,000 agents has 10,000 logs to replay, so only ReplaysAtOnce shells replay at once. The other actors wait as
+// addresses: their entries are in their logs, which the shells will read.
+
+// ReplaysAtOnceDefault is the default of Config.ReplaysAtOnce. It keeps two processors busy with logs in files, and
+// hides the latency of a server that takes 20 ms for a claim; the logs of 64 agents take some 10 MB.
+const ReplaysAtOnceDefault = 64
+
+// replayTurn is how long a replay counts. A log that cannot be read now is tried again and again, and must not hold up
+// the others.
+const replayTurn = 2 * time.Second
+
+// replayClass is the order in which actors that wait are activated.
+type replayClass int
+
+const (
+	classSupervisor replayClass = iota // its agents wait for it
+	classEntry                         // an entry has arrived
+	classWake                          // nothing is new: its node takes it over, or it is due
+	replayClasses
+)
+
+// classOf returns the class of an actor that is to be activated.
+func classOf(at mailbox.Address, hasEntry bool) replayClass {
+	switch {
+	case at.Agent() == mailbox.Super:
+		return classSupervisor
+	case hasEntry:
+		return classEntry
+	}
+	return classWake
+}
+
+// replayQueue decides which shells may start.
+type replayQueue struct {
+	most      int
+	replaying map[string]time.Time // ids of shells, and when they started
+	queues    [replayClasses][]mailbox.Address
+	waiting   map[mailbox.Address]replayClass // the queue in which an address counts
+	timer     *time.Timer                     // until a replay does not count any more; nil: not armed
+}
+
+func newReplayQueue(most int) replayQueue {
+	return replayQueue{most: most, replaying: map[string]time.Time{}, waiting: map[mailbox.Address]replayClass{}}
+}
+
+// enter reports whether a shell may start now; otherwise its address waits.
+func (q *replayQueue) enter(at mailbox.Address, class replayClass) bool {
+	if len(q.replaying) < q.most && len(q.waiting) == 0 {
+		return true
+	}
+	if was, waits := q.waiting[at]; !waits || class < was {
+		q.waiting[at] = class
+		q.queues[class] = append(q.queues[class], at)
+	}
+	return false
+}
+
+// next removes the address whose shell may start now.
+func (q *replayQueue) next() (at mailbox.Address, ok bool) {
+	if len(q.replaying) >= q.most {
+		return "", false
+	}
+	for class := range q.queues {
+		for len(q.queues[class]) > 0 {
+			at, q.queues[class] = q.queues[class][0], q.queues[class][1:]
+			if was, waits := q.waiting[at]; waits && was == replayClass(class) {
+				delete(q.waiting, at)
+				return at, true
+			}
+		}
+		q.queues[class] = nil // frees the memory
+	}
+	return "", false
+}
+
+// expire ends the turns of replays that began before a time.
+func (q *replayQueue) expire(before time.Time) {
+	for id, began := range q.replaying {
+		if began.Before(before) {
+			delete(q.replaying, id)
+		}
+	}
+}
+
+type (
+	// shellReplayed says that a shell has replayed its log, or cannot now.
+	shellReplayed struct{ pid *actor.PID }
+	// replayTick says that the turn of a replay may be over.
+	replayTick struct{}
+)
+
+// replayEnded lets the next shells start.
+func (r *router) replayEnded(c actor.Context, pid *actor.PID) {
+	delete(r.replays.replaying, pid.Id)
+	r.startWaiting(c)
+}
+
+// mayReplay reports whether a shell may start now; otherwise it starts later.
+func (r *router) mayReplay(c actor.Context, at mailbox.Address, class replayClass) bool {
+	may := r.replays.enter(at, class)
+	r.startWaiting(c) // arms the timer
+	return may
+}
+
+// startWaiting starts the shells that may start now.
+func (r *router) startWaiting(c actor.Context) {
+	for {
+		at, ok := r.replays.next()
+		if !ok {
+			break
+		}
+		if p := r.shells[at]; p != nil && p.pid == nil {
+			r.spawnShell(c, at, p)
+		} else {
+			r.openShell(c, at)
+		}
+	}
+	if len(r.replays.waiting) > 0 && r.replays.timer == nil {
+		r.replays.timer = r.sendAfter(c, replayTurn, replayTick{})
+	}
+}
+
+// endLongTurns lets others start in place of shells that have replayed for too long.
+func (r *router) endLongTurns(c actor.Context) {
+	r.replays.timer = nil
+	r.replays.expire(time.Now().Add(-replayTurn))
+	r.startWaiting(c)
+}
