@@ -86,10 +86,7 @@ func newPair(b testing.TB, turns int) *agentPair {
 	body, err := mailbox.Marshal(o)
 	p.mustSucceed(err)
 	p.appendEntry(super, mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: "open", Kind: o.Kind(), Body: body}}}, nil)
-	for _, l := range []*activation.LogReader{p.super, p.root} {
-		e, err := l.Claim("n", "")
-		p.appendEntry(l.Addr, e, err)
-	}
+	p.appendClaim(p.super)
 	return p
 }
 
@@ -113,7 +110,16 @@ func (p *agentPair) appendEntry(to mailbox.Address, e mailbox.Entry, err error) 
 	p.mustSucceed(err)
 	data, err := mailbox.Encode(e)
 	p.mustSucceed(err)
-	p.logs[to] = append(p.logs[to], mailbox.Message{To: to, At: int64(1000 + len(p.logs[to])), Data: data})
+	n := len(p.logs[to])
+	p.logs[to] = append(p.logs[to], mailbox.Message{To: to, Place: uint64(n + 1), At: int64(1000 + n), Data: data}) //nolint:gosec // few entries
+	if to == p.root.Addr && n == 0 { // its node claims the log of an agent that has its task
+		p.appendClaim(p.root)
+	}
+}
+
+func (p *agentPair) appendClaim(l *activation.LogReader) {
+	e, err := l.Claim("n", "")
+	p.appendEntry(l.Addr, e, err)
 }
 
 // runToRest goes on until nothing moves any more.

@@ -3,6 +3,7 @@ package activation
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
@@ -148,10 +149,19 @@ func publishEvents(s *stepContext, r Read, stamp int64) {
 	switch {
 	case len(r.Events) == 0:
 	case s.Reader.Phase == Replaying:
-		s.unpublished = append(s.unpublished[:len(s.unpublished):len(s.unpublished)], replayedEvents{r.N, stamp, r.Events})
+		s.keepReplayed(replayedEvents{r.N, stamp, r.Events})
 	default:
 		s.addActions(PublishEvents{r.N, stamp, s.parentAgent(), r.Events})
 	}
+}
+
+// keepReplayed keeps the events of an entry. It drops those that will not be published before the list grows, so that it
+// holds few of a long log. A State is stepped once, so the list is not copied: that would cost the square of the log.
+func (s *stepContext) keepReplayed(events replayedEvents) {
+	if len(s.unpublished) == cap(s.unpublished) {
+		s.unpublished = slices.DeleteFunc(s.unpublished, func(h replayedEvents) bool { return h.n <= s.Reader.Floor() })
+	}
+	s.unpublished = append(s.unpublished, events)
 }
 
 // publishReplayedEvents publishes the events of entries that were replayed above the ack floor: the
