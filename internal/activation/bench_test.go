@@ -112,7 +112,7 @@ func (p *agentPair) appendEntry(to mailbox.Address, e mailbox.Entry, err error) 
 	p.mustSucceed(err)
 	n := len(p.logs[to])
 	p.logs[to] = append(p.logs[to], mailbox.Message{To: to, Place: uint64(n + 1), At: int64(1000 + n), Data: data}) //nolint:gosec // few entries
-	if to == p.root.Addr && n == 0 { // its node claims the log of an agent that has its task
+	if to == p.root.Addr && n == 0 {                                                                                // its node claims the log of an agent that has its task
 		p.appendClaim(p.root)
 	}
 }
