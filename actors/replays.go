@@ -100,40 +100,44 @@ type (
 	replayTick struct{}
 )
 
-// replayEnded lets the next shells start.
-func (r *router) replayEnded(c actor.Context, pid *actor.PID) {
-	delete(r.replays.replaying, pid.Id)
-	r.startWaiting(c)
+// replayStarter starts shells of a router as the queue lets them.
+type replayStarter struct{ *router }
+
+// receive takes a message about replays.
+func (s replayStarter) receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case shellReplayed:
+		delete(s.replays.replaying, m.pid.Id)
+	case replayTick:
+		s.replays.timer = nil
+		s.replays.expire(time.Now().Add(-replayTurn))
+	}
+	s.startWaiting(c)
 }
 
 // mayReplay reports whether a shell may start now; otherwise it starts later.
-func (r *router) mayReplay(c actor.Context, at mailbox.Address, class replayClass) bool {
-	may := r.replays.enter(at, class)
-	r.startWaiting(c) // arms the timer
-	return may
+func (s replayStarter) mayReplay(c actor.Context, at mailbox.Address, class replayClass) bool {
+	if s.replays.enter(at, class) {
+		return true
+	}
+	s.startWaiting(c) // sees to the timer
+	return false
 }
 
 // startWaiting starts the shells that may start now.
-func (r *router) startWaiting(c actor.Context) {
+func (s replayStarter) startWaiting(c actor.Context) {
 	for {
-		at, ok := r.replays.next()
+		at, ok := s.replays.next()
 		if !ok {
 			break
 		}
-		if p := r.shells[at]; p != nil && p.pid == nil {
-			r.spawnShell(c, at, p)
+		if p := s.shells[at]; p != nil && p.pid == nil { // its last shell has crashed
+			s.spawnShell(c, at, p)
 		} else {
-			r.openShell(c, at)
+			s.openShell(c, at)
 		}
 	}
-	if len(r.replays.waiting) > 0 && r.replays.timer == nil {
-		r.replays.timer = r.sendAfter(c, replayTurn, replayTick{})
+	if len(s.replays.waiting) > 0 && s.replays.timer == nil {
+		s.replays.timer = s.sendAfter(c, replayTurn, replayTick{})
 	}
-}
-
-// endLongTurns lets others start in place of shells that have replayed for too long.
-func (r *router) endLongTurns(c actor.Context) {
-	r.replays.timer = nil
-	r.replays.expire(time.Now().Add(-replayTurn))
-	r.startWaiting(c)
 }

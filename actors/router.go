@@ -133,13 +133,11 @@ func (r *router) receive(c actor.Context) {
 	case tidyTick:
 		r.tidyPassivated(c)
 	case restartShell:
-		if p := r.shells[m.at]; p != nil && p.pid == nil && r.mayReplay(c, m.at, classOf(m.at, true)) {
+		if p := r.shells[m.at]; p != nil && p.pid == nil && (replayStarter{r}).mayReplay(c, m.at, classOf(m.at, true)) {
 			r.spawnShell(c, m.at, p)
 		}
-	case shellReplayed:
-		r.replayEnded(c, m.pid)
-	case replayTick:
-		r.endLongTurns(c)
+	case shellReplayed, replayTick:
+		replayStarter{r}.receive(c)
 	case actorHopeless:
 		r.giveUpActor(c, m)
 	case newerLog:
@@ -159,7 +157,7 @@ func (r *router) findShell(c actor.Context, at mailbox.Address, class replayClas
 	if _, gone := r.gone[at]; gone || p != nil && !p.superseded {
 		return p
 	}
-	if !r.mayOpen(at) || !r.mayReplay(c, at, class) {
+	if !r.mayOpen(at) || !(replayStarter{r}).mayReplay(c, at, class) {
 		return nil
 	}
 	return r.openShell(c, at)

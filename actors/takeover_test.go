@@ -124,4 +124,3 @@ func TestTakeoverCostsTheSameForEachAgent(t *testing.T) {
 		t.Errorf("an agent among 3,051 costs %.1f times as much as among 306", many/few)
 	}
 }
-
