@@ -26,8 +26,10 @@ func TestReplayQueueStartsSupervisorsAndNewEntriesFirst(t *testing.T) {
 			t.Fatalf("%s starts although 2 replay", at)
 		}
 	}
-	if c := mailbox.At("r", "c"); q.enter(c, classOf(c, true)) || q.enter(c, classOf(c, true)) || q.enter(c, classOf(c, false)) {
-		t.Fatal("an entry starts a shell although 2 replay")
+	for _, hasEntry := range []bool{true, true, false} {
+		if at := mailbox.At("r", "c"); q.enter(at, classOf(at, hasEntry)) {
+			t.Fatal("an entry starts a shell although 2 replay")
+		}
 	}
 	if at, ok := q.next(); ok {
 		t.Fatalf("%s starts although 2 replay", at)
