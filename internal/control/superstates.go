@@ -90,7 +90,7 @@ func (s *superStates) replay(ctx context.Context, post mailbox.Store, run string
 	if k.unfinished = isOutOfTime(err); err == nil || k.unfinished {
 		t.state = k
 	}
-	if k.unfinished && ctx.Err() == nil {
+	if k.unfinished && !errors.Is(ctx.Err(), context.Canceled) {
 		err = errReplaying
 	}
 	if err != nil {
