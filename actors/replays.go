@@ -16,9 +16,15 @@ import (
 // hides the latency of a server that takes 20 ms for a claim; the logs of 64 agents take some 10 MB.
 const ReplaysAtOnceDefault = 64
 
-// replayTurn is how long a replay counts. A log that cannot be read now is tried again and again, and must not hold up
-// the others.
-const replayTurn = 2 * time.Second
+const (
+	// replayTurn and supervisorTurn are how long a replay counts. A log that cannot be read now is tried again and again,
+	// and must not hold up the others. The log of a supervisor is as long as its run is large.
+	replayTurn     = 2 * time.Second
+	supervisorTurn = 15 * time.Second
+	// besideSupervisors is how many others of classWake replay while a supervisor does: without it they have no
+	// reservations, and requests about the run no answers, so the processors are for it.
+	besideSupervisors = 8
+)
 
 // replayClass is the order in which actors that wait are activated.
 type replayClass int
@@ -43,20 +49,26 @@ func classOf(at mailbox.Address, hasEntry bool) replayClass {
 
 // replayQueue decides which shells may start.
 type replayQueue struct {
-	most      int
-	replaying map[string]time.Time // ids of shells, and when they started
-	queues    [replayClasses][]mailbox.Address
-	waiting   map[mailbox.Address]replayClass // the queue in which an address counts
-	timer     *time.Timer                     // until a replay does not count any more; nil: not armed
+	most        int
+	replaying   map[string]replayingShell // by the id of the shell
+	supervisors int                       // among them
+	queues      [replayClasses][]mailbox.Address
+	waiting     map[mailbox.Address]replayClass // the queue in which an address counts
+	timer       *time.Timer                     // until a replay does not count any more; nil: not armed
+}
+
+type replayingShell struct {
+	began        time.Time
+	isSupervisor bool
 }
 
 func newReplayQueue(most int) replayQueue {
-	return replayQueue{most: most, replaying: map[string]time.Time{}, waiting: map[mailbox.Address]replayClass{}}
+	return replayQueue{most: most, replaying: map[string]replayingShell{}, waiting: map[mailbox.Address]replayClass{}}
 }
 
 // enter reports whether a shell may start now; otherwise its address waits.
 func (q *replayQueue) enter(at mailbox.Address, class replayClass) bool {
-	if len(q.replaying) < q.most && len(q.waiting) == 0 {
+	if len(q.waiting) == 0 && len(q.replaying) < q.limitOf(class) {
 		return true
 	}
 	if was, waits := q.waiting[at]; !waits || class < was {
@@ -68,10 +80,10 @@ func (q *replayQueue) enter(at mailbox.Address, class replayClass) bool {
 
 // next removes the address whose shell may start now.
 func (q *replayQueue) next() (at mailbox.Address, ok bool) {
-	if len(q.replaying) >= q.most {
-		return "", false
-	}
 	for class := range q.queues {
+		if len(q.replaying) >= q.limitOf(replayClass(class)) {
+			return "", false
+		}
 		for len(q.queues[class]) > 0 {
 			at, q.queues[class] = q.queues[class][0], q.queues[class][1:]
 			if was, waits := q.waiting[at]; waits && was == replayClass(class) {
@@ -84,11 +96,40 @@ func (q *replayQueue) next() (at mailbox.Address, ok bool) {
 	return "", false
 }
 
-// expire ends the turns of replays that began before a time.
-func (q *replayQueue) expire(before time.Time) {
-	for id, began := range q.replaying {
-		if began.Before(before) {
-			delete(q.replaying, id)
+// limitOf returns below how many replays another one of a class may begin.
+func (q *replayQueue) limitOf(class replayClass) int {
+	if class == classWake && q.supervisors > 0 {
+		return min(q.most, q.supervisors+besideSupervisors)
+	}
+	return q.most
+}
+
+// begin counts a shell that starts.
+func (q *replayQueue) begin(id string, at mailbox.Address, now time.Time) {
+	s := replayingShell{now, at.Agent() == mailbox.Super}
+	q.replaying[id] = s
+	if s.isSupervisor {
+		q.supervisors++
+	}
+}
+
+// end ends the count of a shell.
+func (q *replayQueue) end(id string) {
+	if q.replaying[id].isSupervisor {
+		q.supervisors--
+	}
+	delete(q.replaying, id)
+}
+
+// expire ends the turns of replays that take too long.
+func (q *replayQueue) expire(now time.Time) {
+	for id, s := range q.replaying {
+		turn := replayTurn
+		if s.isSupervisor {
+			turn = supervisorTurn
+		}
+		if now.Sub(s.began) > turn {
+			q.end(id)
 		}
 	}
 }
@@ -107,10 +148,10 @@ type replayStarter struct{ *router }
 func (s replayStarter) receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case shellReplayed:
-		delete(s.replays.replaying, m.pid.Id)
+		s.replays.end(m.pid.Id)
 	case replayTick:
 		s.replays.timer = nil
-		s.replays.expire(time.Now().Add(-replayTurn))
+		s.replays.expire(time.Now())
 	}
 	s.startWaiting(c)
 }

@@ -207,7 +207,7 @@ func (r *router) spawnShell(c actor.Context, at mailbox.Address, p *shellPlace) 
 		actor.WithDispatcher(r.hands))
 	p.pid = c.Spawn(props)
 	r.pids[p.pid.Id] = liveShell{at, unread}
-	r.replays.replaying[p.pid.Id] = p.touched
+	r.replays.begin(p.pid.Id, at, p.touched)
 	for _, w := range p.results {
 		c.Send(p.pid, w)
 	}
