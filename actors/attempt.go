@@ -9,10 +9,10 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/budget/tokens"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/failpoint"
 	"github.com/troupe-run/troupe/internal/throttle"
-	"github.com/troupe-run/troupe/internal/tokencount"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 )
@@ -97,7 +97,7 @@ func (a *modelAttempt) report(took int64) callVerdict {
 	if a.err == nil {
 		f := agent.Replied{Reservation: a.call.Reservation, Reply: reply, TookMS: took, Dropped: dropped}
 		if a.counts {
-			f.Tokens = tokencount.Message(reply.Message)
+			f.Tokens = tokens.Message(reply.Message)
 		}
 		w.Body = f
 	} else {

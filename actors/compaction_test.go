@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/internal/tokencount"
+	"github.com/troupe-run/troupe/budget/tokens"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
@@ -49,9 +49,9 @@ func TestARunStaysWithinItsWindow(t *testing.T) {
 	var largest, taken, summaries int64 // the run makes one call at a time
 	client := clientFunc(func(_ context.Context, r model.Request, emit func(model.Delta)) (model.Reply, error) {
 		reply := sayReply("done")
-		reply.Usage = model.Usage{Input: tokencount.Estimate(r.System), Output: 20}
+		reply.Usage = model.Usage{Input: tokens.Estimate(r.System), Output: 20}
 		for _, m := range r.Messages {
-			reply.Usage.Input += tokencount.Message(m)
+			reply.Usage.Input += tokens.Message(m)
 		}
 		largest = max(largest, reply.Usage.Input)
 		switch {

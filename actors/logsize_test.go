@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/internal/tokencount"
+	"github.com/troupe-run/troupe/budget/tokens"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -64,7 +64,7 @@ func logSize(t *testing.T, calls int) (bytes, conversation int64) {
 		case taken < bigPages+calls:
 			if taken == bigPages {
 				for _, m := range r.Messages {
-					conversation += tokencount.Message(m)
+					conversation += tokens.Message(m)
 				}
 			}
 			reply.Message = model.Message{Calls: []model.ToolCall{{Name: small.name, Args: "{}"}}}

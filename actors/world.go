@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget/tokens"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/failpoint"
-	"github.com/troupe-run/troupe/internal/tokencount"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
 )
@@ -201,7 +201,7 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform
 			return // the node is stopping: the call is lost, and the next activation records that
 		}
 		if counts {
-			f.Tokens = tokencount.Estimate(f.Text)
+			f.Tokens = tokens.Estimate(f.Text)
 		}
 		w.Body = f
 		deliver(w)

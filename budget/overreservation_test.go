@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
-	"github.com/troupe-run/troupe/internal/tokencount"
+	"github.com/troupe-run/troupe/budget/tokens"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -64,16 +64,16 @@ func (c messageCounter) countMessage(m model.Message) int64 {
 		key += r.Text
 	}
 	if _, ok := c[key]; !ok {
-		c[key] = tokencount.Message(m)
+		c[key] = tokens.Message(m)
 	}
 	return c[key]
 }
 
 // billedTokens is what a provider with the vocabulary of package tokens counts.
 func (c messageCounter) billedTokens(r model.Request) int64 {
-	n := tokencount.Count(r.System) + tokencount.Count(r.Dynamic)
+	n := tokens.Count(r.System) + tokens.Count(r.Dynamic)
 	for _, s := range r.Tools {
-		n += counted + tokencount.Count(s.Name) + tokencount.Count(s.Description) + tokencount.Count(s.Schema)
+		n += counted + tokens.Count(s.Name) + tokens.Count(s.Description) + tokens.Count(s.Schema)
 	}
 	for _, m := range r.Messages {
 		n += counted + c.countMessage(m)

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/troupe-run/troupe/budget"
-	"github.com/troupe-run/troupe/internal/tokencount"
+	"github.com/troupe-run/troupe/budget/tokens"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -34,7 +34,7 @@ func newTokenCounter() *tokenCounter {
 
 // countPrompt counts everything that a request sends.
 func (c *tokenCounter) countPrompt(req model.Request) (int64, error) {
-	if err := tokencount.Load(); err != nil {
+	if err := tokens.Load(); err != nil {
 		return 0, err
 	}
 	n := c.count(req.System) + c.count(req.Dynamic)
@@ -71,7 +71,7 @@ func (c *tokenCounter) count(text string) int64 {
 	if ok {
 		return n
 	}
-	n = tokencount.Count(text)
+	n = tokens.Count(text)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.young) >= countedMax {
@@ -87,9 +87,9 @@ func (c *tokenCounter) cutText(text string, limit int64) string {
 		return text
 	}
 	const mark = "\n…"
-	short := tokencount.Cut(text, max(limit-tokencount.Count(mark), 0))
+	short := tokens.Cut(text, max(limit-tokens.Count(mark), 0))
 	if end := strings.LastIndexByte(short, '\n'); end > 0 {
 		return short[:end] + mark
 	}
-	return tokencount.Cut(text, limit)
+	return tokens.Cut(text, limit)
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/budget/tokens"
 	"github.com/troupe-run/troupe/internal/modelhttp"
-	"github.com/troupe-run/troupe/internal/tokencount"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -65,10 +65,10 @@ var long = strings.Repeat("long ", 40)
 // the schema has bytes, and references can make few bytes many.
 func TestWireSchemaFitsItsReservation(t *testing.T) {
 	const frame = `{"type":"object","properties":{}}` // the most that is put around a schema as written
-	if err := tokencount.Load(); err != nil {
+	if err := tokens.Load(); err != nil {
 		t.Fatal(err)
 	}
-	if n := tokencount.Count(frame); n > budget.EnvelopeTokens {
+	if n := tokens.Count(frame); n > budget.EnvelopeTokens {
 		t.Errorf("the frame has %d tokens, %d are held for it", n, budget.EnvelopeTokens)
 	}
 	many := `{"anyOf":[` + strings.Repeat(`{"$ref":"#"},`, 99) + `{"$ref":"#/anyOf"}],"oneOf":[` + strings.Repeat(`{"$ref":"#/$defs/x"},`, 99) + `{}],"$defs":{"x":{"allOf":[` + strings.Repeat(`{"$ref":"#/$defs/x"},`, 99) + `{}]}}}`

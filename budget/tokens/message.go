@@ -1,4 +1,4 @@
-package tokencount
+package tokens
 
 import "github.com/troupe-run/troupe/model"
 

@@ -1,4 +1,4 @@
-// Package tokencount counts the tokens of texts with a vocabulary that is embedded in
+// Package tokens counts the tokens of texts with a vocabulary that is embedded in
 // the program. It is not the vocabulary of any model in service: a count is an
 // estimate, which package agent calibrates by the reports of providers. The shells count
 // replies and results when they arrive; budget.Guess estimates messages from these counts, and
@@ -6,7 +6,7 @@
 //
 // Loading the vocabulary takes some 50 ms and 8 MiB, so it is loaded once, by the
 // first count.
-package tokencount
+package tokens
 
 import (
 	"errors"
