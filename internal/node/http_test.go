@@ -320,15 +320,23 @@ func TestHTTPRefusesWhatItMust(t *testing.T) {
 	w.expect(w.request("GET", runs, "", host("localhost:"+w.url[strings.LastIndexByte(w.url, ':')+1:]), func(r *http.Request) {
 		r.Header.Set("Origin", "http://"+r.Host)
 	}), http.StatusOK, nil)
-	// A page at localhost would have the origin of whatever listens at ::1.
+}
+
+// A page at localhost would have the origin of whatever another account lets listen at ::1, which browsers try first.
+func TestPageOfLocalhostIsSentToTheAddress(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	_, w := startWeb(t)
 	w.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	reply, err := w.http.Do(w.request("GET", "/", "", host("localhost:"+w.url[strings.LastIndexByte(w.url, ':')+1:])))
+	r := w.request("GET", "/", "")
+	r.Host = "localhost:" + w.url[strings.LastIndexByte(w.url, ':')+1:]
+	reply, err := w.http.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer reply.Body.Close()
 	if reply.StatusCode != http.StatusTemporaryRedirect || reply.Header.Get("Location") != w.url+"/" {
-		t.Errorf("the page at localhost: %d, %q", reply.StatusCode, reply.Header.Get("Location"))
+		t.Errorf("%d, %q", reply.StatusCode, reply.Header.Get("Location"))
 	}
 }
 
