@@ -10,7 +10,6 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/agentprotocol"
-	"github.com/troupe-run/troupe/internal/assistant"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/control"
 )
@@ -62,26 +61,15 @@ func exportAgents(h *Node) error {
 	if err != nil {
 		return err
 	}
-	h.agentHost, err = agentprotocol.Serve(agentprotocol.Config{Conn: h.serviceConn, Client: client.New(requests, h.names), Discovery: requests, Names: h.names, Agents: listExportedAgents(h), Owner: owner,
-		Node: h.cfg.Name, Machine: h.cfg.Machine, Version: control.Version(), Senders: c.Senders, Heartbeat: c.Heartbeat, AnswerTimeout: c.AnswerTimeout, CheckDir: h.checkDir, Redact: h.mask.MaskBytes, Logger: h.cfg.Logger})
+	h.agentHost, err = agentprotocol.Serve(agentprotocol.Config{Conn: h.serviceConn, Client: client.New(requests, h.names), Discovery: requests, Names: h.names, Agents: h.agents.listExportedAgents(), Owner: owner,
+		Node: h.cfg.Name, Machine: h.cfg.Machine, Version: control.Version(), Senders: c.Senders, Heartbeat: c.Heartbeat, AnswerTimeout: c.AnswerTimeout, CheckDir: h.cfg.checkDir, Redact: h.mask.MaskBytes, Logger: h.cfg.Logger})
 	return err
 }
 
 // checkDir returns the error with which a run in a directory would be refused.
-func (h *Node) checkDir(dir string) error {
-	_, _, err := h.cfg.trustPolicy().CheckNamed(client.RunRequest{Dir: dir}, "dir", dir, h.cfg.Roots)
+func (c Config) checkDir(dir string) error {
+	_, _, err := c.trustPolicy().CheckNamed(client.RunRequest{Dir: dir}, "dir", dir, c.Roots)
 	return err
-}
-
-// listExportedAgents lists the agents that MCP clients get, too, and the general one.
-func listExportedAgents(h *Node) []agentprotocol.Agent {
-	list := []agentprotocol.Agent{{Name: assistant.Name, Description: assistant.Description}}
-	for _, a := range h.listToolAgents() {
-		if a.Name != assistant.Name {
-			list = append(list, agentprotocol.Agent{Name: a.Name, Description: a.Description})
-		}
-	}
-	return list
 }
 
 // AgentSubjects lists the subjects at which exported agents take prompts.

@@ -10,16 +10,18 @@ import (
 	"github.com/troupe-run/troupe/internal/hook"
 )
 
-// goHooks are the functions of the operator, and troupe's own.
-func (n *Node) goHooks() map[string]hook.Func {
-	all := maps.Clone(n.cfg.GoHooks)
+// allGoHooks are the functions of the operator, and troupe's own.
+func (c Config) allGoHooks() map[string]hook.Func {
+	all := maps.Clone(c.GoHooks)
 	if all == nil {
 		all = map[string]hook.Func{}
 	}
 	all[spec.ApprovalHook] = approval.DecideApproval
 	all[spec.PermissionHook] = approval.PrepareQuestion
 	for _, name := range guardrail.HookNames() {
-		all[name] = func(_ context.Context, c hook.Call) (spec.HookAnswer, error) { return guardrail.Check(c.Hook, c.Data) }
+		all[name] = func(_ context.Context, call hook.Call) (spec.HookAnswer, error) {
+			return guardrail.Check(call.Hook, call.Data)
+		}
 	}
 	return all
 }

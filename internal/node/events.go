@@ -1,8 +1,6 @@
 package node
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -10,7 +8,6 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/internal/control"
 )
 
 const (
@@ -135,100 +132,4 @@ func (t *eventPublisher) close() {
 	}
 	t.mu.Unlock()
 	t.publishWaiting()
-}
-
-// queueEvent queues one event for observers. The actors do not wait for observers. If the server
-// is in this process and the event has no subscriber, the server would drop it: then queueEvent
-// does not encode, mask and queue the event.
-func (n *Node) queueEvent(e event.Published) {
-	n.watch.observe(e)
-	if n.spans != nil {
-		n.spans.Observe(e)
-	}
-	if n.embedded != nil && !hasSubscriber(n, e) {
-		return
-	}
-	n.publisher.add(e)
-}
-
-// hasSubscriber reports whether anybody would receive an event from the server in this process.
-func hasSubscriber(n *Node, e event.Published) bool {
-	subject, err := n.names.EventSubject(e.Run, e.Agent, e.Kind)
-	return err != nil || n.embedded.HasInterest(subject) || omitsTexts(n) && n.embedded.HasInterest(n.names.ContentSubject(subject))
-}
-
-// Values of Config.EventsContent.
-const (
-	EventsFull         = "full"
-	EventsWithoutTexts = event.WithoutTexts
-)
-
-// ErrEventsContent says that Config.EventsContent has another value than EventsFull and EventsWithoutTexts.
-var ErrEventsContent = errors.New("node: events_content is full or none")
-
-func checkEventsContent(v string) error {
-	if v != "" && v != EventsFull && v != EventsWithoutTexts {
-		return fmt.Errorf("%w, not %.20q", ErrEventsContent, v)
-	}
-	return nil
-}
-
-// omitsTexts reports whether observers receive events without texts.
-func omitsTexts(n *Node) bool {
-	if n.cfg.EventsContent == "" {
-		return n.embedded == nil
-	}
-	return n.cfg.EventsContent == EventsWithoutTexts
-}
-
-// eventMessage is an event as it is published.
-type eventMessage struct {
-	subject string
-	data    []byte
-}
-
-// encodeEvent returns the messages of an event: in full for clients, then without texts for observers. A
-// node that shows observers the texts publishes one message for both. A piece of a reply is nothing but
-// text: observers receive none.
-func encodeEvent(n *Node, e event.Published) ([]eventMessage, error) {
-	subject, err := n.names.EventSubject(e.Run, e.Agent, e.Kind)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := control.EncodeEvent(e)
-	if err != nil {
-		return nil, err
-	}
-	full := eventMessage{subject, n.mask.MaskBytes(raw)}
-	if !omitsTexts(n) {
-		return []eventMessage{full}, nil
-	}
-	full.subject = n.names.ContentSubject(subject)
-	if _, isText := e.Data.(event.Delta); isText {
-		return []eventMessage{full}, nil
-	}
-	if raw, err = control.EncodeEventWithoutTexts(e); err != nil {
-		return nil, err
-	}
-	return []eventMessage{full, {subject, n.mask.MaskBytes(raw)}}, nil
-}
-
-// sendEvents sends events to observers. It encodes all of them before it sends the first: the
-// connection flushes as soon as data is written.
-func (n *Node) sendEvents(list []event.Published) {
-	ready := make([]eventMessage, 0, 2*len(list))
-	failed := func(id string, err error) { n.cfg.Logger.Warn("an event was not published", "event", id, "error", err) }
-	for _, e := range list {
-		messages, err := encodeEvent(n, e)
-		if err != nil {
-			failed(e.ID, err)
-			continue
-		}
-		ready = append(ready, messages...)
-	}
-	for _, m := range ready {
-		if err := n.eventConn.Publish(m.subject, m.data); err != nil {
-			failed(m.subject, err)
-		}
-	}
 }

@@ -90,7 +90,7 @@ func (n *Node) serveHTTP() error {
 	}
 	tools, tasks := protocolHandlers(n, requests)
 	s, err := httpapi.Serve(l, httpapi.Config{Client: requests, Token: n.httpToken, Hosts: c.Hosts, OpenProbes: c.OpenProbes, Owners: owners,
-		Agents: n.listAgents, Ready: n.checkReady, Metrics: n.watch.metrics, MCP: tools, A2A: tasks, Logger: n.cfg.Logger})
+		Agents: n.agents.listAgents, Ready: n.checkReady, Metrics: n.watch.metrics, MCP: tools, A2A: tasks, Logger: n.cfg.Logger})
 	if err != nil {
 		return err
 	}
@@ -103,30 +103,9 @@ func (n *Node) serveHTTP() error {
 
 // protocolHandlers serve MCP and A2A with the rights of a client.
 func protocolHandlers(n *Node, c *client.Client) (tools, tasks http.Handler) {
-	tools = mcpserver.NewHandler(mcpserver.Config{Client: c, Version: control.Version(), Agents: n.listToolAgents, Answers: n.cfg.HTTP.MCPAnswers, Observe: n.watch.metrics.ObserveMCPRequest, Spans: n.spans})
-	tasks = a2aserver.NewHandler(a2aserver.Config{Client: c, Version: control.Version(), Agents: func() []a2aserver.Agent { return listA2AAgents(n) }, Spans: n.spans})
+	tools = mcpserver.NewHandler(mcpserver.Config{Client: c, Version: control.Version(), Agents: n.agents.listToolAgents, Answers: n.cfg.HTTP.MCPAnswers, Observe: n.watch.metrics.ObserveMCPRequest, Spans: n.spans})
+	tasks = a2aserver.NewHandler(a2aserver.Config{Client: c, Version: control.Version(), Agents: n.agents.listA2AAgents, Spans: n.spans})
 	return tools, tasks
-}
-
-// listA2AAgents lists the agents that are offered by A2A: the same as by the Synadia Agent Protocol.
-func listA2AAgents(n *Node) (list []a2aserver.Agent) {
-	for _, a := range listExportedAgents(n) {
-		list = append(list, a2aserver.Agent{Name: a.Name, Description: a.Description})
-	}
-	return list
-}
-
-// listToolAgents lists the agents that MCP clients get as tools.
-func (n *Node) listToolAgents() []mcpserver.Agent {
-	var own []mcpserver.Agent
-	for _, d := range n.cfg.Contributions.Agents {
-		own = append(own, mcpserver.Agent{Name: d.Name, Description: d.Description})
-	}
-	list, err := mcpserver.ListAgents(own...)
-	if err != nil {
-		n.cfg.Logger.Debug("some agent files of the user are broken", "error", err)
-	}
-	return list
 }
 
 // HTTPURL is the address of the HTTP server; "" without one.

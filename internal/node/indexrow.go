@@ -115,7 +115,7 @@ func (w *indexWriter) writeRow(run string, urgent <-chan struct{}) {
 		report.Node = h.cfg.Name
 		err := w.writeOnce(run, report)
 		// A full disk or index: the log has the report, and the row waits.
-		for (bus.IsUnavailable(err) || bus.IsFull(err)) && h.pause(indexRetryPause) {
+		for (bus.IsUnavailable(err) || bus.IsFull(err)) && w.pause(indexRetryPause) {
 			err = w.writeOnce(run, report)
 		}
 		if err != nil {
@@ -125,11 +125,11 @@ func (w *indexWriter) writeRow(run string, urgent <-chan struct{}) {
 }
 
 // pause waits; it returns false once the node closes.
-func (n *Node) pause(d time.Duration) bool {
+func (w *indexWriter) pause(d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return true
-	case <-n.lifetime.Done():
+	case <-w.node.lifetime.Done():
 		return false
 	}
 }
@@ -146,20 +146,21 @@ func (w *indexWriter) writeOnce(run string, report control.Report) error {
 	h := w.node
 	done, err := h.runs.Record(ctx, run, report, false)
 	if err == nil && done.Missing {
-		done, err = h.addRow(ctx, run, report)
+		done, err = w.addRow(ctx, run, report)
 	}
 	// A request may have written the row before, and a write may count without its answer: the
 	// event follows from what the row says now, and is published again for each question that is
 	// added. It is not published while all questions have answers that no agent has read yet.
 	if err == nil && report.Place > 0 && done.Parked && report.State.IsParked() {
 		h.runs.NoteParked(run)
-		h.queueEvent(control.RunParkedEvent(mailbox.At(run, mailbox.Super), h.cfg.Name, report, time.Now()))
+		h.events.queueEvent(control.RunParkedEvent(mailbox.At(run, mailbox.Super), h.cfg.Name, report, time.Now()))
 	}
 	return err
 }
 
 // addRow adds the row of a run that has none, unless the run was deleted: before, or while the row was written.
-func (n *Node) addRow(ctx context.Context, run string, report control.Report) (done control.Recorded, err error) {
+func (w *indexWriter) addRow(ctx context.Context, run string, report control.Report) (done control.Recorded, err error) {
+	n := w.node
 	buried, err := control.IsDeleted(ctx, n.post, run)
 	if err != nil || buried {
 		return done, err

@@ -7,9 +7,6 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/bus/statedir"
-	"github.com/troupe-run/troupe/internal/logstore/jetstream"
-	"github.com/troupe-run/troupe/internal/logstore/local"
 )
 
 // ServerWaitDefault is how long the start of a node waits for leaders: longer than a
@@ -31,51 +28,6 @@ func (n *Node) awaitLeaders(ctx context.Context, do func(context.Context) error)
 	return leaderWait{wait: n.cfg.ServerWait, refused: refused, first: leaderTryFirst, try: leaderTryTimeout, pause: leaderRetryPause, onWait: func(err error, left time.Duration) {
 		n.cfg.Logger.Warn("the server has no leader for what the node needs; the node waits", "for", left.Round(time.Second), "error", err)
 	}}.run(ctx, do)
-}
-
-// openStores opens the logs and the buckets.
-func (n *Node) openStores(ctx context.Context) (buckets *bus.Buckets, err error) {
-	var logs, blobs int64
-	if n.embedded != nil {
-		logs, blobs = n.embedded.StoreShares() // of a disk that may be small
-	}
-	if n.embedded != nil && n.embedded.LogStore() == statedir.LogsInFiles {
-		n.post, err = local.Open(ctx, local.Config{Dir: statedir.LogsDir(n.embedded.StateDir()), BytesMax: uint64(logs), Lazy: n.cfg.Lazy,
-			Stalled: n.logHealth.reportStall, Logger: n.cfg.Logger})
-		if err != nil {
-			n.post = nil
-			return nil, err
-		}
-	}
-	err = n.awaitLeaders(ctx, func(ctx context.Context) (err error) {
-		if n.embedded == nil {
-			if err = bus.CheckJetStream(ctx, n.logConn); err != nil {
-				return err
-			}
-		}
-		if n.post == nil {
-			if err = n.openStreams(ctx, logs); err != nil {
-				return err
-			}
-		}
-		buckets, err = bus.ConnectBuckets(ctx, n.logConn, bus.BucketConfig{Names: n.names, BlobBytesMax: blobs})
-		if err == nil && n.embedded == nil && !n.cfg.NoActors { // an embedded server is up only with its node
-			n.answers, err = bus.ReadAnswers(ctx, n.logConn, n.names)
-		}
-		return err
-	})
-	return buckets, err
-}
-
-// openStreams opens the logs in JetStream.
-func (n *Node) openStreams(ctx context.Context, bytesMax int64) error {
-	post, err := jetstream.Open(ctx, n.logConn, jetstream.Config{Names: n.names, Reader: n.readerConn, BytesMax: bytesMax, Others: n.embedded == nil,
-		Stalled: n.logHealth.reportStall, Logger: n.cfg.Logger})
-	if err != nil {
-		return err
-	}
-	n.post, n.streams = post, post
-	return nil
 }
 
 // leaderWait is a wait for leaders.

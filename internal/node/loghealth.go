@@ -88,7 +88,7 @@ func (j *logHealth) currentState(now time.Time) event.LogState {
 
 // publishChange reports a change to observers. The caller holds mu.
 func (j *logHealth) publishChange(kind string, now time.Time) {
-	j.node.queueEvent(control.LogHealthEvent(j.node.cfg.Name, kind, j.currentState(now), now))
+	j.node.events.queueEvent(control.LogHealthEvent(j.node.cfg.Name, kind, j.currentState(now), now))
 }
 
 // unknownReason is the reason for logs whose server gives none.

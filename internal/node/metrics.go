@@ -42,7 +42,7 @@ func (n *Node) readGauges() metrics.Gauges {
 	if n.spans != nil {
 		spans = n.spans.Stats()
 	}
-	return metrics.Gauges{SpansExported: spans.Exported, SpansDropped: spans.Dropped, SpansWaiting: spans.Waiting, RunsActive: i.LiveRuns, RunsQueued: i.QueuedRuns, AgentsResting: i.Resting, EventsDropped: n.publisher.dropped.Load(), MailboxMessages: n.logOwner.CountUnread(),
+	return metrics.Gauges{SpansExported: spans.Exported, SpansDropped: spans.Dropped, SpansWaiting: spans.Waiting, RunsActive: i.LiveRuns, RunsQueued: i.QueuedRuns, AgentsResting: i.Resting, EventsDropped: n.events.publisher.dropped.Load(), MailboxMessages: n.logOwner.CountUnread(),
 		LogsWritable: j == nil || j.Low, Ready: n.checkReady() == nil}
 }
 

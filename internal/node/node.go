@@ -53,7 +53,7 @@ type Node struct {
 	logConn         *nats.Conn // logs, index
 	readerConn      *nats.Conn
 	eventConn       *nats.Conn // events: the server copies each to every observer before it reads on
-	publisher       *eventPublisher
+	events          *eventOutlet
 	leaseConn       *nats.Conn // shard leases: a renewal must not queue behind appends
 	serviceConn     *nats.Conn // answers requests; may not write logs
 	post            mailbox.Store
@@ -73,6 +73,7 @@ type Node struct {
 	toolset         *toolset.Builder
 	builder         *runspec.Builder
 	routes          *routes.Resolver
+	agents          agentCatalog // that the node offers
 	recordings      routes.Recordings
 	mask            *redact.Masker // of all that leaves the process
 	directories     *workspace.Directories
@@ -137,7 +138,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	h := &Node{cfg: cfg, began: time.Now(), names: names, routes: cfg.newRoutes(recordings), recordings: recordings, mask: mask,
 		directories: workspace.New(cfg.StateDir, recordings.Dir()), httpToken: token, httpTokenFresh: fresh}
-	h.publisher = newEventPublisher(h.sendEvents, cfg.Logger)
+	h.agents = agentCatalog{cfg, h.routes}
+	h.events = newEventOutlet(h)
 	h.indexWriter = newIndexWriter(h)
 	h.watch = newRunWatch(cfg.Logger, h.newRecorder())
 	h.logHealth.node = h
@@ -166,12 +168,8 @@ func (n *Node) startComponents(ctx context.Context) error {
 	if err := n.cfg.approveModel(n.recordings); err != nil { // now the state directory exists, closed to others
 		return err
 	}
-	buckets, err := n.openStores(ctx)
+	buckets, err := openStorage(ctx, n)
 	if err != nil {
-		return err
-	}
-	n.post = wrapLogs(ctx, n.post)
-	if err := n.awaitLeaders(ctx, n.proveServer); err != nil {
 		return err
 	}
 	if err := startSpans(n); err != nil {
@@ -195,8 +193,8 @@ func (n *Node) startComponents(ctx context.Context) error {
 	}
 	n.logOwner = n.newOwner()
 	n.assembleBuilders()
-	cfg := actors.Config{Name: n.cfg.Name, Post: n.redactedLogs(), Model: n.routes.ResolveClient, Tools: n.toolset.MakeSet, Differs: n.builder.FindDifferences, OnNewerLog: n.logOwner.PassNewerShard, OnOtherLog: n.lanes.addLog, Hooks: n.goHooks(), HookEnv: n.cfg.envOfCommands,
-		Blobs: redact.Blobs{Blobs: n.blobs, Mask: n.mask}, OnEvent: n.queueEvent, OnRunChanged: n.indexWriter.recordState, OnResult: n.indexWriter.recordResult, IdleTimeout: n.cfg.IdleTimeout, Logger: n.cfg.Logger}
+	cfg := actors.Config{Name: n.cfg.Name, Post: n.redactedLogs(), Model: n.routes.ResolveClient, Tools: n.toolset.MakeSet, Differs: n.builder.FindDifferences, OnNewerLog: n.logOwner.PassNewerShard, OnOtherLog: n.lanes.addLog, Hooks: n.cfg.allGoHooks(), HookEnv: n.cfg.envOfCommands,
+		Blobs: redact.Blobs{Blobs: n.blobs, Mask: n.mask}, OnEvent: n.events.queueEvent, OnRunChanged: n.indexWriter.recordState, OnResult: n.indexWriter.recordResult, IdleTimeout: n.cfg.IdleTimeout, Logger: n.cfg.Logger}
 	if n.cfg.NoActors {
 		cfg.Post = passiveStore{n.redactedLogs()}
 	}
@@ -237,7 +235,7 @@ func serveControl(ctx context.Context, n *Node, rowAdded func(string), holds fun
 	n.control, err = control.Serve(withRestore(n, control.Config{Conn: n.serviceConn, Names: n.names, Post: n.requestLogs(), Node: n.actorNode, Runs: n.runs, Blobs: n.blobs,
 		Build: n.buildRun, RowAdded: rowAdded, LogHealth: n.logHealth.clientInfo, Queue: n.logOwner.QueueView(), Cluster: n.logOwner.ClusterView(), Self: n.describeSelf, Inspect: inspectCluster(n), Name: n.cfg.Name, Machine: n.cfg.Machine, NoActors: n.cfg.NoActors, Redact: n.mask.MaskBytes,
 		KeepsSchedules: stays, HoldsLog: holds, Triggers: triggers,
-		RetainAge: n.cfg.RetainAge, RetainBytes: n.cfg.RetainBytes, LogsStored: logsStored(n), BlobRoom: n.blobs.Room, BlobStrays: n.blobs.Strays, Publish: n.queueEvent, Answers: n.answers, Now: n.cfg.now, Logger: n.cfg.Logger}))
+		RetainAge: n.cfg.RetainAge, RetainBytes: n.cfg.RetainBytes, LogsStored: logsStored(n), BlobRoom: n.blobs.Room, BlobStrays: n.blobs.Strays, Publish: n.events.queueEvent, Answers: n.answers, Now: n.cfg.now, Logger: n.cfg.Logger}))
 	if err != nil {
 		return err
 	}
@@ -381,7 +379,7 @@ func (n *Node) Close() (err error) {
 		errs = append(errs, n.post.Close())
 	}
 	if n.eventConn != nil {
-		n.publisher.close()
+		n.events.publisher.close()
 	}
 	n.localMu.Lock()
 	conns := slices.Concat(n.localConns, []*nats.Conn{n.serviceConn, n.leaseConn, n.readerConn, n.logConn, n.eventConn})

@@ -25,7 +25,7 @@ const ReconcileEveryDefault = cluster.ReconcileEveryDefault
 func (n *Node) newOwner() *cluster.Owner {
 	return cluster.New(cluster.Config{Name: n.cfg.Name, Machine: n.cfg.Machine, Pools: n.cfg.Pools, PoolPatience: n.cfg.PoolPatience, LeaseTTL: n.cfg.LeaseTTL, ReconcileEvery: n.cfg.ReconcileEvery,
 		MaxLiveRuns: n.cfg.MaxLiveRuns, MaxQueuedRuns: n.cfg.MaxQueuedRuns, Alone: n.embedded != nil || n.cfg.NoActors,
-		Names: n.names, Leases: n.leaseConn, Post: n.post, Streams: n.streams, Logs: n.redactedLogs(), Runs: n.runs, Node: func() *actors.Node { return n.actorNode }, Publish: n.queueEvent, LaneFound: func(conversation string) { n.lanes.add(conversation, "") }, OtherLogFound: n.lanes.addLog,
+		Names: n.names, Leases: n.leaseConn, Post: n.post, Streams: n.streams, Logs: n.redactedLogs(), Runs: n.runs, Node: func() *actors.Node { return n.actorNode }, Publish: n.events.queueEvent, LaneFound: func(conversation string) { n.lanes.add(conversation, "") }, OtherLogFound: n.lanes.addLog,
 		Proof: &n.serverProof, LogHealth: n.logHealth.clientInfo, HTTPURL: n.HTTPURL, Settings: SettingsPlace(n.cfg.UserSettings), Mask: n.mask, Life: n.lifetime, Work: &n.background, Logger: n.cfg.Logger})
 }
 

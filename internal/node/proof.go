@@ -7,56 +7,72 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/logstore/jetstream"
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 // systemInbox is the inbox prefix for replies of the system account.
 const systemInbox = "_INBOX_system"
 
-// proveServer checks the promises of the server. A node does not start on a server that was seen
-// to break one; it reports those that it cannot check.
-func (n *Node) proveServer(ctx context.Context) error {
-	w, done, err := n.openWitness()
+// serverProver checks what the server of a node promises: that it stores entries before it confirms them.
+type serverProver struct {
+	cfg      Config
+	names    names.Names
+	embedded *embedded.Server
+	conn     *nats.Conn
+	streams  *jetstream.Post // nil: the logs are not in JetStream
+	logs     mailbox.Store
+}
+
+// prove checks the promises. A node does not start on a server that was seen to break one; it reports those that it
+// cannot check.
+func (p serverProver) prove(ctx context.Context) (proof bus.Proof, err error) {
+	w, done, err := p.openWitness()
 	if err != nil {
-		return err
+		return proof, err
 	}
 	defer done()
-	c := bus.ProofConfig{Conn: n.logConn, Names: n.names, Lazy: n.cfg.Lazy, Witness: w, Want: n.cfg.Profile}
-	if n.streams != nil {
-		c.Streams = n.streams.Streams()
+	c := bus.ProofConfig{Conn: p.conn, Names: p.names, Lazy: p.cfg.Lazy, Witness: w, Want: p.cfg.Profile}
+	if p.streams != nil {
+		c.Streams = p.streams.Streams()
 	} else {
-		c.LogRoom = n.post.Room
+		c.LogRoom = p.logs.Room
 	}
-	n.serverProof, err = bus.ProveDurability(ctx, c)
+	proof, err = bus.ProveDurability(ctx, c)
 	if err != nil {
-		return err
+		return proof, err
 	}
-	for _, f := range n.serverProof.Findings {
+	for _, f := range proof.Findings {
 		if f.Status != bus.Proven {
-			n.cfg.Logger.Warn("a promise of the server is not proven", "profile", n.serverProof.Profile, "check", f.Check, "status", f.Status, "detail", f.Detail, "remedy", f.Remedy)
+			p.cfg.Logger.Warn("a promise of the server is not proven", "profile", proof.Profile, "check", f.Check, "status", f.Status, "detail", f.Detail, "remedy", f.Remedy)
 		}
 	}
-	return n.serverProof.Err()
+	return proof, proof.Err()
 }
 
 // openWitness returns a source that reports how the servers store entries, nil if there is
 // none; done closes it.
-func (n *Node) openWitness() (w bus.ServerWitness, done func(), err error) {
+func (p serverProver) openWitness() (w bus.ServerWitness, done func(), err error) {
 	done = func() {}
-	s := n.cfg.System
+	s := p.cfg.System
 	switch {
-	case n.embedded != nil:
-		return n.embedded, done, nil
-	case n.cfg.Bus.Owner != "":
-		return bus.NodeFileWitness{Dir: n.cfg.Bus.Owner}, done, nil
-	case len(n.cfg.Monitor) > 0:
-		return bus.MonitorURLs(n.cfg.Monitor), done, nil
+	case p.embedded != nil:
+		return p.embedded, done, nil
+	case p.cfg.Bus.Owner != "":
+		return bus.NodeFileWitness{Dir: p.cfg.Bus.Owner}, done, nil
+	case len(p.cfg.Monitor) > 0:
+		return bus.MonitorURLs(p.cfg.Monitor), done, nil
 	case s.Creds == "" && s.NKey == "" && s.User == "":
 		return nil, done, nil
 	}
-	s.Servers, s.TLSCert, s.TLSKey, s.TLSCA = cmp.Or(s.Servers, "nats://"+n.logConn.ConnectedAddr()), n.cfg.Bus.TLSCert, n.cfg.Bus.TLSKey, n.cfg.Bus.TLSCA
+	s.Servers, s.TLSCert, s.TLSKey, s.TLSCA = cmp.Or(s.Servers, "nats://"+p.conn.ConnectedAddr()), p.cfg.Bus.TLSCert, p.cfg.Bus.TLSKey, p.cfg.Bus.TLSCA
 	s.InboxPrefix = cmp.Or(s.InboxPrefix, systemInbox)
 	nc, err := bus.Connect(s)
 	if err != nil {
