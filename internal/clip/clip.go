@@ -77,6 +77,20 @@ func IsMiddle(s string) bool { return strings.Contains(s, "\n"+middleMark) }
 // OneLine joins the words of a text by single spaces.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
+// FirstLine returns the first line of a text that is not empty, without the space around it.
+func FirstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
+// Names joins the first names of a list, at most so many, and counts the rest.
+func Names(names []string, most int) string {
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
 // firstPart is the divisor of the room that the oldest lines get.
 const firstPart = 4
 

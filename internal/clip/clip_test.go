@@ -39,3 +39,19 @@ func TestLinesOfTheMiddleAreLeftOut(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestNames(t *testing.T) {
+	for want, names := range map[string][]string{"": nil, "a": {"a"}, "a, b": {"a", "b"}, "a, b and 2 more": {"a", "b", "c", "d"}} {
+		if got := clip.Names(names, 2); got != want {
+			t.Errorf("%q: %q, want %q", names, got, want)
+		}
+	}
+}
+
+func TestFirstLine(t *testing.T) {
+	for text, want := range map[string]string{"": "", " a \n b": "a ", "\n\na\nb": "a", "a\r\nb": "a\r"} {
+		if got := clip.FirstLine(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/clip"
 )
 
 // Problem is the JSON of an error.
@@ -137,7 +138,7 @@ func asBodyError(err error) *errBody {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &errBody{http.StatusRequestTimeout, "the body did not arrive in time", ""}
 	}
-	return &errBody{http.StatusBadRequest, "the body is not a valid request: " + clipText(strings.TrimPrefix(err.Error(), "json: ")), "docs/http.md lists the fields"}
+	return &errBody{http.StatusBadRequest, "the body is not a valid request: " + clip.Marked(strings.TrimPrefix(err.Error(), "json: "), 2*quotedMax, "…"), "docs/http.md lists the fields"}
 }
 
 // decodeBody decodes one JSON document; strict: with known fields only.
@@ -175,16 +176,4 @@ func refuseBody(w http.ResponseWriter, err error) {
 // quotedMax is how many bytes of a foreign text an error quotes.
 const quotedMax = 80
 
-func clipText(text string) string {
-	if len(text) > 2*quotedMax {
-		return strings.ToValidUTF8(text[:2*quotedMax], "") + "…"
-	}
-	return text
-}
-
-func quoteShort(text string) string {
-	if len(text) > quotedMax {
-		text = strings.ToValidUTF8(text[:quotedMax], "") + "…"
-	}
-	return strconv.Quote(text)
-}
+func quoteShort(text string) string { return strconv.Quote(clip.Marked(text, quotedMax, "…")) }

@@ -27,7 +27,7 @@ func (inv *investigation) describeWrites(t *conversation) (text, lost string) {
 		case tried && strings.Contains(ex.text, FileInTheWay):
 			why = "it " + FileInTheWay + remedyOfFile
 		case tried:
-			why, fails = clip.Marked(firstLine(ex.text), errorShown, "…"), ex.answered
+			why, fails = clip.Marked(clip.FirstLine(ex.text), errorShown, "…"), ex.answered
 		case t.closing:
 			why, fails = "the run was closing", false
 		case !t.offered[toolWrite]:

@@ -234,7 +234,7 @@ func (t *conversation) describeGaps(wants []wantedCall) []string {
 		case !ex.answered:
 			limits = append(limits, w.label+": no result came back")
 		case ex.failed:
-			limits = append(limits, w.label+": "+w.name+" failed: "+clip.Marked(firstLine(ex.text), errorShown, "…"))
+			limits = append(limits, w.label+": "+w.name+" failed: "+clip.Marked(clip.FirstLine(ex.text), errorShown, "…"))
 		case strings.TrimSpace(ex.text) == "" && w.name != toolList: // an empty directory is no gap
 			limits = append(limits, w.label+": "+w.name+" gave an empty result")
 		case clipNote.MatchString(ex.text):
@@ -246,11 +246,6 @@ func (t *conversation) describeGaps(wants []wantedCall) []string {
 
 // errorShown is how much of a tool's error text a limit repeats.
 const errorShown = 100
-
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	return s
-}
 
 // hints are what the coordinator passes to a child: one JSON line in the task, so that the
 // child need not repeat searches.

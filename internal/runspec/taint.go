@@ -3,9 +3,9 @@ package runspec
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
@@ -56,7 +56,7 @@ func warnTrifecta(o supervisor.Opened) []string {
 		return nil
 	}
 	return []string{trifectaText +
-		strings.Join(names[:min(len(names), trifectaNamed)], ", ") + andMore(len(names)-trifectaNamed)}
+		clip.Names(names, trifectaNamed)}
 }
 
 // trifectaText begins each note about agents that can do all three.
@@ -67,13 +67,6 @@ const (
 	trifectaNamed = 4 // agents
 	toolsNamed    = 2 // for each of the three
 )
-
-func andMore(n int) string {
-	if n <= 0 {
-		return ""
-	}
-	return fmt.Sprintf(" and %d more", n)
-}
 
 // Trifecta is what lets the author of a text get at private data: an agent has tools of all three kinds.
 type Trifecta struct {
@@ -121,9 +114,5 @@ func delegatesAbroad(o supervisor.Opened, d supervisor.Definition) bool {
 func (t Trifecta) String() string { return trifectaText + t.tools() }
 
 func (t Trifecta) tools() string {
-	return fmt.Sprintf("reads by %s; private data by %s; sends by %s", joinSome(t.Outside), joinSome(t.Private), joinSome(t.Sends))
-}
-
-func joinSome(names []string) string {
-	return strings.Join(names[:min(len(names), toolsNamed)], ", ") + andMore(len(names)-toolsNamed)
+	return fmt.Sprintf("reads by %s; private data by %s; sends by %s", clip.Names(t.Outside, toolsNamed), clip.Names(t.Private, toolsNamed), clip.Names(t.Sends, toolsNamed))
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/process"
 )
 
@@ -175,7 +176,7 @@ func runInHelper(ctx context.Context, t helperTask, attr *syscall.SysProcAttr, g
 	case heard.Failed != "":
 		return o, fmt.Errorf("sandbox: %s", heard.Failed)
 	case heard.Exit == nil:
-		return o, fmt.Errorf("sandbox: the helper ended without a word: exit code %d, %s", out.Exit, firstLine(string(out.Stderr)))
+		return o, fmt.Errorf("sandbox: the helper ended without a word: exit code %d, %s", out.Exit, clip.FirstLine(string(out.Stderr)))
 	}
 	o.Exit, o.Signal = *heard.Exit, heard.Signal
 	return o, nil

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/troupe-run/troupe/internal/clip"
 )
 
 // confinement confines the helper. A feature that the system lacks is found and reported;
@@ -128,7 +130,7 @@ func (s *confinement) closeEach(cause error) error {
 
 // apartOnly reports what is enforced without namespaces.
 func (s *confinement) apartOnly(abi int) {
-	why := firstLine(s.task.Why)
+	why := clip.FirstLine(s.task.Why)
 	if abi > 0 {
 		s.noteFinding(Network, true, "a filter refuses every socket of the network (no namespaces: %s)", why)
 	} else { // Landlock also keeps it from tracing a process that has a network
@@ -143,11 +145,6 @@ func (s *confinement) apartOnly(abi int) {
 	if abi >= landlockScope {
 		s.report[len(s.report)-1].How += ", though not signaled or traced"
 	}
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
 }
 
 // commandEnv returns the environment of the command: its directories may have

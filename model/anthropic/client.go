@@ -83,7 +83,7 @@ func New(cfg Config) (*Client, error) {
 // Complete makes one attempt; see model.Client. A reply is whole once the
 // provider has sent a stop reason: a later failure is no error.
 func (c *Client) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
-	to, drop := c.plain, c.cfg.DropStale && hasAnyPrefix(req.Model, bound)
+	to, drop := c.plain, c.cfg.DropStale && modelhttp.IsOfFamily(req.Model, bound)
 	if drop {
 		to = c.binding
 	}

@@ -1,10 +1,5 @@
 package anthropic
 
-import (
-	"slices"
-	"strings"
-)
-
 // What families of models take and refuse, by the beginnings of their names.
 var (
 	// withoutEffort refuse an effort.
@@ -23,10 +18,6 @@ var (
 
 // ours begins the names of Anthropic's own models.
 const ours = "claude-"
-
-func hasAnyPrefix(name string, prefixes []string) bool {
-	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
-}
 
 // dropBeta is the beta header under which a request may decide about
 // thoughts that are bound to another beginning.

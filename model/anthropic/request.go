@@ -31,7 +31,7 @@ func renderRequest(req model.Request, cache, drop bool) ([]byte, error) {
 		}
 		b.Tools = append(b.Tools, toolDeclaration{t.Name, t.Description, schema})
 	}
-	if req.Temperature != nil && (!strings.HasPrefix(req.Model, ours) || hasAnyPrefix(req.Model, tempered)) {
+	if req.Temperature != nil && (!strings.HasPrefix(req.Model, ours) || modelhttp.IsOfFamily(req.Model, tempered)) {
 		b.Temperature = req.Temperature
 	}
 	if drop {
@@ -47,11 +47,11 @@ func renderRequest(req model.Request, cache, drop bool) ([]byte, error) {
 // elsewhere the API rejects a schema. It returns nil if there is neither.
 func renderOutput(req model.Request) *outputConfig {
 	var out outputConfig
-	if !hasAnyPrefix(req.Model, withoutEffort) {
+	if !modelhttp.IsOfFamily(req.Model, withoutEffort) {
 		out.Effort = req.Effort
 	}
 	if s, ok := modelhttp.ConstrainSchema(req.Schema, false); ok && modelhttp.ToolChoice(req) == "" &&
-		strings.HasPrefix(req.Model, ours) && !hasAnyPrefix(req.Model, withoutForm) {
+		strings.HasPrefix(req.Model, ours) && !modelhttp.IsOfFamily(req.Model, withoutForm) {
 		out.Format = &answerFormat{"json_schema", s}
 	}
 	if out == (outputConfig{}) {
@@ -105,7 +105,7 @@ func renderChoice(req model.Request) *toolChoice {
 	switch {
 	case req.NoTools && len(req.Tools) > 0:
 		return &toolChoice{Type: "none"}
-	case forced == "" || hasAnyPrefix(req.Model, unforced) || hasThought(req):
+	case forced == "" || modelhttp.IsOfFamily(req.Model, unforced) || hasThought(req):
 		return nil
 	case forced == model.ChoiceAny:
 		return &toolChoice{Type: "any"}

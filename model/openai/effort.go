@@ -2,8 +2,9 @@ package openai
 
 import (
 	"path"
-	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/modelhttp"
 )
 
 // effortRule is the reasoning effort that Chat Completions accepts from a family
@@ -66,11 +67,7 @@ var (
 // takesTemperature reports whether a model accepts a temperature along with the effort.
 func takesTemperature(name, effort string) bool {
 	name = bareName(name)
-	return effort == effortNone || !hasAnyPrefix(name, reasoning) || effort == "" && hasAnyPrefix(name, calm)
-}
-
-func hasAnyPrefix(name string, prefixes []string) bool {
-	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+	return effort == effortNone || !modelhttp.IsOfFamily(name, reasoning) || effort == "" && modelhttp.IsOfFamily(name, calm)
 }
 
 // bareName returns the name of a model without the provider that gateways put before it,

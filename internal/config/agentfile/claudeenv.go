@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/lazyregexp"
 	"github.com/troupe-run/troupe/internal/safefile"
 )
@@ -95,7 +96,7 @@ func (r *claudeReader) checkEnv(d *decoder, key string, n *yaml.Node) {
 	case !r.out.Own && len(n.Content) > 0:
 		r.out.Without = append(r.out.Without, "env of shell commands ("+ownRunsOnly+")")
 	case len(reserved) > 0:
-		r.out.Without = append(r.out.Without, "env."+joinSome(reserved)+" (troupe sets them, or they are for model providers: set those in the environment of troupe)")
+		r.out.Without = append(r.out.Without, "env."+clip.Names(reserved, namedMax)+" (troupe sets them, or they are for model providers: set those in the environment of troupe)")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/safefile"
 )
@@ -153,7 +154,7 @@ func (r *claudeReader) readFile(data []byte) error {
 	r.d.readFields(root, "", known)
 	r.noteLosses()
 	if other := r.otherKeys(root, known); len(other) > 0 {
-		r.out.Without = append(r.out.Without, joinSome(other))
+		r.out.Without = append(r.out.Without, clip.Names(other, namedMax))
 	}
 	return errors.Join(r.d.problems...)
 }
@@ -331,7 +332,7 @@ func (r *claudeReader) noteLosses() {
 		add("%d rules that allow, after the first %d or %d KiB", r.surplus, claudeAllowMax, claudeAllowBytesMax>>10)
 	}
 	if len(r.tools) > 0 {
-		add("rules for %s (troupe has no such tools)", joinSome(r.tools))
+		add("rules for %s (troupe has no such tools)", clip.Names(r.tools, namedMax))
 	}
 }
 
@@ -363,14 +364,6 @@ func (r *claudeReader) otherKeys(n *yaml.Node, known map[string]fieldReader) (na
 
 // namedMax bounds the names in one note.
 const namedMax = 12
-
-// joinSome joins the first names of a list, and counts the rest.
-func joinSome(names []string) string {
-	if more := len(names) - namedMax; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:namedMax], ", "), more)
-	}
-	return strings.Join(names, ", ")
-}
 
 // printable replaces what a terminal does not show as a letter.
 func printable(text string) string {
