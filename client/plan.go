@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/orchestrator"
 )
 
@@ -48,8 +48,6 @@ func (c *Client) Consolidate(ctx context.Context, r RunRequest, task string, las
 	return runPlan(ctx, c, r, orchestrator.Consolidate, p)
 }
 
-var stepName = lazyregexp.New(`^[a-z0-9_-]{1,64}$`)
-
 // runPlan starts the run of a plan. The text form of the plan must parse to the same plan.
 func runPlan(ctx context.Context, c *Client, r RunRequest, route string, p orchestrator.Plan) (RunAccepted, error) {
 	p.Task = strings.TrimSpace(p.Task)
@@ -60,7 +58,7 @@ func runPlan(ctx context.Context, c *Client, r RunRequest, route string, p orche
 	}
 	r.Agent, r.Prompt = route, p.Text(route)
 	for _, name := range p.AgentNames() {
-		if !stepName.MatchString(name) {
+		if !spec.IsAgentName(name) {
 			return RunAccepted{}, fmt.Errorf("%w: %q is not the name of an agent", ErrPlan, name)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/internal/lazyregexp"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/safefile"
 )
 
@@ -29,15 +29,13 @@ type Store struct {
 	stateDir          string
 }
 
-var agentNamePattern = lazyregexp.New(`^[a-z0-9_-]{1,64}$`)
-
 // OpenStore names a store in a state directory. It creates nothing: the first write does.
 func OpenStore(stateDir, scope, agent, dir string) (Store, error) {
 	s := Store{Scope: scope, Agent: agent, Dir: dir, stateDir: stateDir}
 	switch {
 	case stateDir == "":
 		return s, fmt.Errorf("%w: it has no state directory", ErrStore)
-	case !agentNamePattern.MatchString(agent):
+	case !spec.IsAgentName(agent):
 		return s, fmt.Errorf("%w: %.80q is not a valid agent name (want [a-z0-9_-], 1 to 64 bytes)", ErrStore, agent)
 	case scope == User:
 		s.Dir = ""

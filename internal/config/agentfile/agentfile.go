@@ -139,10 +139,7 @@ func (n Note) String() string {
 	return fmt.Sprintf("%s:%d: %s", n.Path, n.Line, n.Text)
 }
 
-var (
-	fence    = lazyregexp.New(`^---[ \t]*\r?$`)
-	nameForm = lazyregexp.New(`^[a-z0-9_-]{1,64}$`)
-)
+var fence = lazyregexp.New(`^---[ \t]*\r?$`)
 
 // Parse parses one file. path is used for messages and for the default name. On error the
 // Definition holds the parts that could be read.

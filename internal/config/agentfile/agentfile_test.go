@@ -287,7 +287,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("---\ntools: {a: b, ? c}\nmcpServers: [[a]]\nx-troupe: {tools: [1, {input_schema: {1: 2}}], policy: {? {a: b} : c}}\n---\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		def, notes, err := Parse("a.md", data)
-		if err == nil && (!nameForm.MatchString(def.Name) || def.Description == "") {
+		if err == nil && (!spec.IsAgentName(def.Name) || def.Description == "") {
 			t.Errorf("accepted %+v", def)
 		}
 		for _, n := range notes {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
@@ -58,7 +59,7 @@ func guessNames(path string, data []byte) (names []string, uncertain bool) {
 	lines := nameLine.FindAllSubmatch(front, namesGuessedMax)
 	words := len(nameWord.FindAllIndex(front, namesGuessedMax))
 	if err == nil && words == 1 && len(lines) == 1 {
-		if name := string(bytes.Trim(lines[0][1], `"'`)); nameForm.MatchString(name) {
+		if name := string(bytes.Trim(lines[0][1], `"'`)); spec.IsAgentName(name) {
 			return []string{name}, false
 		}
 	}
@@ -71,7 +72,7 @@ func guessNames(path string, data []byte) (names []string, uncertain bool) {
 
 // namesOf returns the name of an agent that is called so; none: a name of that form cannot be.
 func namesOf(said string) []string {
-	if nameForm.MatchString(said) {
+	if spec.IsAgentName(said) {
 		return []string{said}
 	}
 	if name := sanitizeName(said); name != "" {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/tool"
 )
 
@@ -14,7 +15,7 @@ func CompleteDefinition(d Definition) (Definition, error) {
 	fail := func(format string, args ...any) (Definition, error) {
 		return d, fmt.Errorf("agentfile: agent %.80q: %w: %s", d.Name, ErrField, fmt.Sprintf(format, args...))
 	}
-	if !nameForm.MatchString(d.Name) {
+	if !spec.IsAgentName(d.Name) {
 		return fail("a name is up to 64 lower-case letters, digits, _ and -, such as %q", sanitizeName(d.Name))
 	}
 	if strings.TrimSpace(d.Description) == "" {

@@ -41,7 +41,7 @@ func (c definitionCheck) normalizeName() {
 	if said == "" {
 		said = fileName(c.path)
 	}
-	if c.def.Name = said; nameForm.MatchString(said) {
+	if c.def.Name = said; spec.IsAgentName(said) {
 		return
 	}
 	for _, name := range []string{said, fileName(c.path)} {

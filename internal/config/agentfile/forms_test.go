@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/troupe-run/troupe/agent/spec"
 )
 
 // A description of many lines, with what looks like keys in it, is how Claude
@@ -159,7 +161,7 @@ func FuzzParseOfPlainText(f *testing.F) {
 			}
 		}
 		def, _, err := Parse("a.md", slices.Concat([]byte("---\n"), front, []byte("\n---\np")))
-		if err == nil && (!nameForm.MatchString(def.Name) || def.Description == "") {
+		if err == nil && (!spec.IsAgentName(def.Name) || def.Description == "") {
 			t.Errorf("accepted %+v", def)
 		}
 	})
