@@ -31,6 +31,7 @@ type RunFile struct {
 	Budget      any                        `json:"budget"`
 	Spans       []json.RawMessage          `json:"spans"`
 	Transcripts map[string]json.RawMessage `json:"transcripts"`
+	Exported    string                     `json:"exported,omitempty"` // when, RFC 3339
 	// Left lists the omitted parts.
 	Left []string `json:"left"`
 	// Mask replaces what looks like a secret in a text: prompts and replies are stored as they are, and a file is sent around.

@@ -60,6 +60,7 @@ func readRunFile(ctx context.Context, s *session.Session, run string) (doc ui.Ru
 	info.Description = nil
 	doc.Title = pageTitle(info)
 	doc.Info, doc.Left, doc.Transcripts = info, []string{}, map[string]json.RawMessage{}
+	doc.Exported = time.Now().UTC().Format(time.RFC3339)
 	var t term.Timeline
 	err = s.Events(ctx, run, nil, false, func(e client.Event, raw []byte) error {
 		t.AddEvent(e)

@@ -1,12 +1,15 @@
 // The agents of a run: tree and transcript.
 import { Fragment } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { get, type Fold, type Message, type Transcript as Doc } from "./api";
-import type { Agent, RunModel } from "./model";
+import { get, type Fold, type Message, type Transcript as Doc, url } from "./api";
+import type { Agent, Asked, RunModel } from "./model";
 import { line, tokens, usd } from "./text";
 import { Badge, Diff, Problem, Rows, Text, useData, useKeys } from "./parts";
 import { ForkForm, turnsOf } from "./compare";
 import { file } from "./file";
+
+/** frozenText says what holds while the pool of a run is frozen. */
+export const frozenText = "The run is frozen: only closing turns are granted";
 
 export function Tree({ model, selected, open, select }: { model: RunModel; selected: string; open: (id: string) => void; select: (id: string) => void }) {
   const [at, setAt] = useState(selected);
@@ -15,9 +18,10 @@ export function Tree({ model, selected, open, select }: { model: RunModel; selec
   for (const h of model.handoffs) for (const id of [h.from, h.to]) if (!story.has(id)) story.set(id, model.story(id).join("; "));
   return (
     <>
+      {model.frozen && !model.result && <p class="doing">{frozenText}{file ? "" : ": a new limit (b) lifts the freeze"}.</p>}
       <div class="head" aria-hidden="true"><span class="grow">Agent</span><span class="w8">State</span><span class="num narrow">Turn</span><span class="num narrow">Calls</span><span class="num">Tokens</span><span class="num">Dollars</span><span class="w8 narrow">Node</span></div>
       <Rows<Agent> rows={rows} id={(a) => a.id} label="Agents" selected={at} select={(id) => { setAt(id); select(id); }} open={(a) => open(a.id)} row={(a) => <>
-        <span class="grow"><span class="branch">{"· ".repeat(Math.min(a.depth, 12))}</span><b>{line(a.name, 40)}</b> <small>{a.id}</small> <small class="doing">{line(a.doing, 40)}</small> <small>{story.has(a.id) ? "· " + line(story.get(a.id), 120) : ""}</small></span>
+        <span class="grow"><span class="branch">{"· ".repeat(Math.min(a.depth, 12))}</span><b>{line(a.name, 40)}</b> <small>{a.id}</small> <small class="doing">{line(model.doing(a), 60)}</small> <small>{story.has(a.id) ? "· " + line(story.get(a.id), 120) : ""}</small></span>
         <span class="w8"><Badge state={a.state === "done" ? a.reason || "done" : a.state} /></span><span class="num narrow">{a.turn}</span><span class="num narrow">{a.calls}</span><span class="num">{tokens(a.tokens)}</span><span class="num">{usd(a.usd)}</span><span class="w8 narrow">{line(a.node, 20)}</span></>} />
     </>
   );
@@ -27,7 +31,7 @@ export function Transcript({ run, agent, model }: { run: string; agent: string; 
   const version = Math.floor((model.changed.get(agent) ?? 0));
   const [settled, settle] = useState(version);
   useEffect(() => { const t = setTimeout(() => settle(version), 250); return () => clearTimeout(t); }, [version]);
-  const { data, error } = useData(file ? async () => file!.transcripts[agent] ?? null : () => get<Doc>(`/runs/${run}/transcript?agent=${encodeURIComponent(agent)}`), 0, `${run} ${agent} ${settled}`);
+  const { data, error } = useData(file ? async () => file!.transcripts[agent] ?? null : () => get<Doc>(url`/runs/${run}/transcript?agent=${agent}`), 0, `${run} ${agent} ${settled}`);
   const [all, setAll] = useState(false);
   const [fork, setFork] = useState(0); // after which turn; 0: no form
   const turns = turnsOf(data?.messages ?? [], model.agents.get(agent)?.turn ?? 0);
@@ -48,7 +52,7 @@ export function Transcript({ run, agent, model }: { run: string; agent: string; 
       {model.handoffs.filter((h) => h.to === agent).map((h) => <p key={h.from + h.call} class="handoff">{line(model.taken(h))}</p>)}
       {shown.map(({ m, turn, at }, i) => <Fragment key={at}>
         {folds.filter((f) => f.upto <= at && f.upto > (shown[i - 1]?.at ?? -1)).map((f) => <Compaction key={f.upto} fold={f} />)}
-        {m.tombstone ? <Retracted m={m} turn={turn} /> : <Said m={m} fork={!file && turn ? () => setFork(turn) : undefined} turn={turn} results={results} all={all} given={(call) => model.handoffs.filter((h) => h.from === agent && h.call === call).map((h) => model.given(h)).join("; ")} />}
+        {m.tombstone ? <Retracted m={m} turn={turn} /> : <Said m={m} fork={!file && turn ? () => setFork(turn) : undefined} turn={turn} results={results} all={all} asked={(call) => model.asked(agent, call)} given={(call) => model.handoffs.filter((h) => h.from === agent && h.call === call).map((h) => model.given(h)).join("; ")} />}
       </Fragment>)}
       {folds.filter((f) => f.upto > (shown.at(-1)?.at ?? -1)).map((f) => <Compaction key={f.upto} fold={f} />)}
       {fork > 0 && <ForkForm run={run} agent={agent} turn={fork} close={() => setFork(0)} />}
@@ -81,16 +85,16 @@ function Retracted({ m, turn }: { m: Message; turn: number }) {
   );
 }
 
-function Said({ m, results, all, given, turn, fork }: { m: Message; turn: number; fork?: () => void; results: Map<string, { text: string; error?: boolean }>; all: boolean; given: (call: string) => string }) {
+function Said({ m, results, all, given, asked, turn, fork }: { m: Message; asked: (call: string) => Asked | undefined; turn: number; fork?: () => void; results: Map<string, { text: string; error?: boolean }>; all: boolean; given: (call: string) => string }) {
   return (
     <section class={"said " + (m.role === "assistant" ? "assistant" : "user")}>
       <h3>{line(m.role)}{m.usage ? <small> {tokens(m.usage.input_tokens)} in, {tokens(m.usage.output_tokens)} out</small> : null}{fork && <button class="link fork" aria-label={`Fork after turn ${turn}`} onClick={fork}>fork after turn {turn}</button>}</h3>
       {m.text && <Text text={m.text} />}
       {(m.calls ?? []).map((c) => {
-        const r = results.get(c.id), taken = given(c.id);
+        const r = results.get(c.id), taken = given(c.id), q = r ? undefined : asked(c.id);
         return (<>
           <details key={c.id} open={all} class={r?.error ? "call failed" : "call"}>
-            <summary><b>{line(c.name, 60)}</b> <code>{line(c.args, 120)}</code> {r ? <small>{r.error ? "failed, " : ""}{r.text.length} characters</small> : <small>no result yet</small>}</summary>
+            <summary><b>{line(c.name, 60)}</b> <code>{line(c.args, 120)}</code> {r ? <small>{r.error ? "failed, " : ""}{r.text.length} characters</small> : q ? <small class="doing">{q.isCall ? "waits for approval" : "waits for an answer"}</small> : <small>no result yet</small>}</summary>
             <Args text={c.args} />
             {r && (looksLikeDiff(r.text) ? <Diff text={r.text} /> : <Text text={r.text} />)}
           </details>

@@ -8,7 +8,7 @@ export interface Spend { cost_usd: number; cost_known: boolean; cost_estimated?:
 export interface RunInfo { run_id: string; state: string; title: string; agent?: string; model: string; started: string; node?: string; position?: number; result?: Result; spend?: Spend; description?: { workspace?: string; fork?: string }; agents_started?: number; live_agents?: { id: string; node?: string }[] }
 export interface Question { run_id: string; title?: string; agent: string; agent_name?: string; query: string; question: string; reason: string; call?: string; digest?: string; rule?: string; asked_ms?: number; due_ms?: number; approvals?: number; approved_by?: string }
 export interface Amount { tokens: number; nano_usd: number; calls: number }
-export interface RunBudget { run_id: string; state: string; budget: { limit: Amount; used: Amount; reserved: Amount; kept: Amount; frozen: boolean; waiting: number }; agents: { id: string; name: string; limit: Amount; used: Amount; reserved: Amount }[] }
+export interface RunBudget { run_id: string; state: string; budget: { limit: Amount; used: Amount; reserved: Amount; kept: Amount; charged_unknown?: Amount; frozen: boolean; waiting: number }; agents: { id: string; name: string; limit: Amount; used: Amount; reserved: Amount }[] }
 export interface Message { role: string; text?: string; calls?: { id: string; name: string; args: string }[]; results?: { call: string; text: string; error?: boolean }[]; tombstone?: boolean; usage?: { input_tokens?: number; output_tokens?: number } }
 export interface Transcript { agent: string; name: string; system: string; messages: Message[]; folds: Fold[] }
 /** Fold is a compaction: in later prompts its text is in place of the first `upto` messages. */
@@ -33,16 +33,28 @@ export class Refused extends Error {
 }
 
 // The session lives in this tab's storage, not in a cookie: a browser sends cookies of a host to all of its
-// ports, where other programs and other users listen, and sends them by itself.
-const key = "troupe.session";
-const sessionsPath = "/api/v1/sessions";
+// ports, where other programs and other users listen, and sends them by itself. Its owner is kept with it, and stays
+// when it has ended: a tab goes on as nobody else without its person.
+const key = "troupe.session", ownerKey = "troupe.owner";
+const root = "/api/v1/";
+const sessionsPath = root + "sessions";
+/** Session is a credential and whose runs it opens; "": those of all, an operator's. */
+interface Session { session: string; owner: string }
 let session = "";
 const refused = new Set<string>(); // sessions that the node takes no more
 const channel = "BroadcastChannel" in self ? new BroadcastChannel("troupe.session") : null;
 channel?.addEventListener("message", (m) => {
-  if (m.data === "want" && session && !refused.has(session)) channel.postMessage({ session });
-  else if (typeof m.data?.session === "string" && !refused.has(m.data.session) && asking) { keep(m.data.session); asking(); }
+  if (m.data === "want" && session && !refused.has(session)) channel.postMessage({ session, owner: owner() ?? "" });
+  else if (asking && mayAdopt(m.data)) { keep(m.data); asking(); }
 });
+
+/** owner is whose the session of this tab is, or was; "": an operator's; null: this tab never had one. */
+export const owner = (): string | null => sessionStorage.getItem(ownerKey);
+
+// mayAdopt reports whether a message is the session of another tab that this one may take: it is nobody else's than before.
+function mayAdopt(m: any): m is Session {
+  return typeof m?.session === "string" && typeof m.owner === "string" && !refused.has(m.session) && (owner() ?? m.owner) === m.owner;
+}
 
 // What shows the sign-in when the node refuses the session, and what then goes on: `asking` is set while it is shown.
 let askPerson: (why: string) => void = () => {};
@@ -60,12 +72,12 @@ let replacing: Promise<string> | null = null;
 function refuseSession(old: string): Promise<string> {
   refused.add(old);
   if (session !== old) return Promise.resolve(session); // it was replaced meanwhile, or the sign-in is shown
-  replacing ??= askTabs().then((other) => {
+  replacing ??= askTabs(mayAdopt).then((other) => {
     replacing = null;
     if (session !== old) return session;
     if (other) {
       keep(other);
-      return other;
+      return other.session;
     }
     signOut();
     askPerson("The session has ended: it lasts 12 hours, and ends when the token of the node is replaced.");
@@ -74,62 +86,109 @@ function refuseSession(old: string): Promise<string> {
   return replacing;
 }
 
-/** askTabs asks the other tabs of this node for their session, which was not refused here: a link may be opened in a new one. */
-function askTabs(): Promise<string> {
+/** askTabs asks the other tabs of this node for a session that this one takes: a link may be opened in a new one. */
+function askTabs(takes: (m: any) => boolean): Promise<Session | null> {
   return new Promise((done) => {
-    if (!channel) return done("");
-    const listen = (m: MessageEvent) => { if (typeof m.data?.session === "string" && !refused.has(m.data.session)) finish(m.data.session); };
-    const finish = (s: string) => { channel.removeEventListener("message", listen); done(s); };
+    if (!channel) return done(null);
+    const listen = (m: MessageEvent) => { if (takes(m.data)) finish(m.data); };
+    const finish = (s: Session | null) => { channel.removeEventListener("message", listen); done(s); };
     channel.addEventListener("message", listen);
     channel.postMessage("want");
-    setTimeout(() => finish(""), 150);
+    setTimeout(() => finish(null), 150);
   });
 }
 
-/** signIn finds or makes a session; false: the user must give a ticket or the token. */
-export async function signIn(): Promise<boolean> {
-  const ticket = /^#ticket=([A-Za-z0-9]+)$/.exec(location.hash)?.[1];
-  if (ticket) {
-    history.replaceState(null, "", sessionStorage.getItem(backKey) ?? "#/runs");
-    sessionStorage.removeItem(backKey);
-    passOn((await send("POST", sessionsPath, { ticket }, "")).session);
-  } else {
-    keep(sessionStorage.getItem(key) || (await askTabs()));
+// findOther returns a session that works and is another owner's: of this tab, or of another one. Who follows a link must
+// know that from then on another name decides what is seen and done.
+async function findOther(next: Session): Promise<Session | null> {
+  const own = sessionStorage.getItem(key);
+  const isOther = (m: any): boolean => typeof m?.session === "string" && typeof m.owner === "string" && m.owner !== next.owner && !refused.has(m.session);
+  for (const s of [own ? { session: own, owner: owner() ?? "" } : null, await askTabs(isOther)]) {
+    if (s && isOther(s) && (await works(s.session))) return s;
   }
-  return session !== "";
+  return null;
+}
+
+// works reports whether the node takes a session. A node that does not answer has refused nothing.
+const works = (s: string): Promise<boolean> => send("GET", root + "runs?limit=1", undefined, s).then(() => true, (e) => !(e instanceof Refused && e.code === 401));
+
+/** signIn finds or makes a session; false: the user must give a ticket or the token. `replaces` asks the person whether the
+ * session of a ticket takes the place of one of another owner. */
+export async function signIn(replaces: (now: string, next: string) => Promise<boolean>): Promise<boolean> {
+  const ticket = /^#ticket=([A-Za-z0-9]+)$/.exec(location.hash)?.[1];
+  if (!ticket) {
+    const own = sessionStorage.getItem(key);
+    if (own) session = own; else keepAny(await askTabs(mayAdopt));
+    return session !== "";
+  }
+  history.replaceState(null, "", sessionStorage.getItem(backKey) ?? "#/runs");
+  sessionStorage.removeItem(backKey);
+  const own = sessionStorage.getItem(key);
+  let next: Session;
+  try {
+    next = await exchange({ ticket }, "");
+  } catch (e) {
+    if (!own || !(await works(own))) throw e;
+    session = own; // a link that is used up or forged signs nobody out
+    return true;
+  }
+  const other = await findOther(next);
+  if (other && !(await replaces(other.owner, next.owner))) keep(other);
+  else passOn(next);
+  return true;
 }
 
 export async function signInWithToken(token: string): Promise<void> {
   try {
-    passOn((await send("POST", sessionsPath, {}, token)).session);
+    passOn(await exchange({}, token));
   } catch (e) {
     throw e instanceof Refused && e.code === 401 ? new Refused(401, "that is not the token of this node", "") : e;
   }
 }
+
+const exchange = async (body: unknown, token: string): Promise<Session> => {
+  const doc = await send("POST", sessionsPath, body, token);
+  return { session: doc.session, owner: doc.owner ?? "" };
+};
 
 /** comeBack keeps the address of this tab while a ticket takes its place. */
 export function comeBack(hash: string): void { if (hash.startsWith("#/")) sessionStorage.setItem(backKey, hash); }
 const backKey = "troupe.back";
 
 // passOn keeps a new session and gives it to the tabs that ask for one.
-function passOn(s: string): void {
+function passOn(s: Session): void {
   keep(s);
   asking = null;
-  channel?.postMessage({ session: s });
+  channel?.postMessage(s);
 }
 
 export function signOut(): void { session = ""; sessionStorage.removeItem(key); }
 
-function keep(s: string): void {
-  session = s;
-  if (s) sessionStorage.setItem(key, s);
+function keep(s: Session): void {
+  session = s.session;
+  sessionStorage.setItem(key, s.session);
+  sessionStorage.setItem(ownerKey, s.owner);
 }
+
+const keepAny = (s: Session | null): void => { if (s) keep(s); };
+
+/** url is a path whose parts are texts of others: none of them reaches beyond its place. */
+export function url(fixed: TemplateStringsArray, ...parts: string[]): string {
+  return fixed.reduce((path, f, i) => {
+    if (parts[i - 1] === "." || parts[i - 1] === "..") throw new Refused(400, "that is no id: " + parts[i - 1], "");
+    return path + encodeURIComponent(parts[i - 1]) + f;
+  });
+}
+
+/** isRunId reports whether a text of an address may be the id of a run, the beginning of one, or `last`. */
+export const isRunId = (text: string): boolean => /^[0-9a-z]{1,26}$/i.test(text);
 
 async function send(method: string, path: string, body: unknown, token: string, signal?: AbortSignal): Promise<any> {
   return (await sendFor(method, path, body, token, signal)).doc;
 }
 
 async function sendFor(method: string, path: string, body: unknown, token: string, signal?: AbortSignal): Promise<{ doc: any; headers: Headers }> {
+  if (!new URL(path, location.origin).pathname.startsWith(root)) throw new Refused(400, "the page asks for nothing there: " + path, ""); // nor sends the session there
   const headers: Record<string, string> = {};
   if (token) headers.Authorization = "Bearer " + token;
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -151,13 +210,13 @@ const passing = [408, 409, 429];
 /** isFinal reports whether the same request is refused again, so that there is no use in sending it. */
 export const isFinal = (e: unknown): boolean => e instanceof Refused && e.code >= 400 && e.code < 500 && !passing.includes(e.code);
 
-export const get = <T>(path: string, signal?: AbortSignal): Promise<T> => send("GET", "/api/v1" + path, undefined, session, signal);
+export const get = <T>(path: string, signal?: AbortSignal): Promise<T> => send("GET", root.slice(0, -1) + path, undefined, session, signal);
 /** getPage says too whether the node has more. */
 export const getPage = async <T>(path: string): Promise<{ doc: T; more: boolean }> => {
-  const { doc, headers } = await sendFor("GET", "/api/v1" + path, undefined, session);
+  const { doc, headers } = await sendFor("GET", root.slice(0, -1) + path, undefined, session);
   return { doc, more: /rel="next"/.test(headers.get("Link") ?? "") };
 };
-export const post = <T>(path: string, body: unknown): Promise<T> => send("POST", "/api/v1" + path, body, session);
+export const post = <T>(path: string, body: unknown): Promise<T> => send("POST", root.slice(0, -1) + path, body, session);
 
 /** Status is how far a reader of events is: "glancing" shows what happens now while it reads what has happened; "gone" without the run, "refused" for another reason. Both are final. */
 export type Status = "reading" | "glancing" | "live" | "polling" | "hidden" | "lost" | "ended" | "gone" | "refused";
@@ -201,7 +260,7 @@ const eventsAtOnce = 250; // more of them take longer than a frame on a slow mac
 async function readPages(r: Reading): Promise<void> {
   for (let more = true; more && !r.stop.aborted;) {
     if (!r.polled) r.to.status(r.glancing ? "glancing" : "reading");
-    const page = await get<{ events: Event[]; cursor: string; more: boolean }>(`/runs/${r.run}/events?limit=${pageEvents}&cursor=${encodeURIComponent(r.cursor)}`, r.stop);
+    const page = await get<{ events: Event[]; cursor: string; more: boolean }>(url`/runs/${r.run}/events?limit=${String(pageEvents)}&cursor=${r.cursor}`, r.stop);
     for (let i = 0; i < page.events.length && !r.stop.aborted; i += eventsAtOnce) {
       if (i) await wait(0);
       r.to.events(page.events.slice(i, i + eventsAtOnce));
@@ -214,7 +273,7 @@ async function readPages(r: Reading): Promise<void> {
 // connect opens the stream of events after a cursor: null, the run has ended; undefined, the session was replaced.
 async function connect(r: Reading, cursor: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array> | null | undefined> {
   const sent = session;
-  const reply = await fetch(`/api/v1/runs/${r.run}/events${cursor === now ? "?cursor=" + now : ""}`, { headers: { Authorization: "Bearer " + sent, Accept: "text/event-stream", ...(cursor && cursor !== now ? { "Last-Event-ID": cursor } : {}) }, signal: AbortSignal.any([r.stop, signal]), credentials: "omit" });
+  const reply = await fetch(root + url`runs/${r.run}/events` + `${cursor === now ? "?cursor=" + now : ""}`, { headers: { Authorization: "Bearer " + sent, Accept: "text/event-stream", ...(cursor && cursor !== now ? { "Last-Event-ID": cursor } : {}) }, signal: AbortSignal.any([r.stop, signal]), credentials: "omit" });
   if (reply.status === 204) return null;
   if (reply.status === 401 && (await refuseSession(sent))) return undefined;
   if (!reply.ok || !reply.body) throw new Refused(reply.status, (await reply.json().catch(() => null))?.error ?? "the stream of events was refused", "");
@@ -276,7 +335,7 @@ async function readRun(r: Reading): Promise<boolean> {
     } finally { release?.(); }
     r.to.status("polling");
     r.pause = pauseMin;
-    if ((await get<{ state: string }>(`/runs/${r.run}?brief=true`, r.stop)).state === "finished") { await readPages(r); return true; }
+    if ((await get<{ state: string }>(url`/runs/${r.run}?brief=true`, r.stop)).state === "finished") { await readPages(r); return true; }
     await wait(pollPause);
     r.stop.throwIfAborted();
   }

@@ -1,7 +1,7 @@
 // The cluster: nodes, pools, leases, streams, throttles, and the drain of a node.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { Refused, get, post, type NodeInfo } from "./api";
+import { Refused, get, post, type NodeInfo, url } from "./api";
 import { age, line, took } from "./text";
 import { Badge, Form, Problem, useData, useKeys } from "./parts";
 
@@ -54,7 +54,7 @@ export function Cluster() {
   const [said, say] = useState("");
   const nodes = data?.nodes ?? [], current = nodes[Math.min(at, nodes.length - 1)];
   const may = !!data && !data.refused;
-  useKeys({ j: () => setAt(Math.max(0, Math.min(at + 1, nodes.length - 1))), k: () => setAt(Math.max(0, at - 1)), d: () => may && current && current.state !== "alone" && ask(current) });
+  useKeys({ j: () => setAt(Math.max(0, Math.min(at + 1, nodes.length - 1))), k: () => setAt(Math.max(0, at - 1)), d: () => { if (may && current) current.state === "alone" ? say(`${current.name} is not drained: it has its logs alone, so no other node can take its shards`) : ask(current); } });
   return (
     <main>
       <h1>Nodes</h1>
@@ -108,7 +108,7 @@ function DrainForm({ node, nodes, close, done }: { node: NodeInfo; nodes: NodeIn
       <p>{same.length > 1 ? `${same.length} nodes of this name hand` : "The node hands"} off {shards} shards → 0, each once its calls have ended ({busy} are under way), and {same.length > 1 ? "acquire" : "acquires"} no more, also after a restart, until resumed.</p>
       {unserved.map((p) => <Problem key={p} text={`No other node serves pool ${p}: its shards stay here until another node does, or until this one is stopped.`} />)}</>}
     submit={async () => {
-      const list = await post<(NodeInfo & { warning?: string })[]>(`/nodes/${encodeURIComponent(node.name)}/drain`, { undo });
+      const list = await post<(NodeInfo & { warning?: string })[]>(url`/nodes/${node.name}/drain`, { undo });
       done(`${node.name} ${undo ? "acquires shards again" : "hands off its shards"}${list.map((n) => n.warning ? "; " + n.warning : "").join("")}`);
     }} />;
 }

@@ -1,11 +1,11 @@
 // Two runs side by side, with their first difference; and the form that forks a run at a turn.
-import { get, post, type ComparedRun, type Message, type RunComparison, type RunInfo } from "./api";
+import { get, post, type ComparedRun, type Message, type RunComparison, type RunInfo, url } from "./api";
 import { ofMoney, ofTokens } from "./amount";
 import { line, modelName, tokens, usd } from "./text";
 import { Badge, Diff, Form, Problem, Text, go, useData } from "./parts";
 
 export function Compare({ a, b }: { a: string; b: string }) {
-  const { data, error } = useData(() => get<RunComparison>(`/runs/${a}/comparison?with=${encodeURIComponent(b)}`), 0, `${a} ${b}`);
+  const { data, error } = useData(() => get<RunComparison>(url`/runs/${a}/comparison?with=${b}`), 0, `${a} ${b}`);
   const first = data?.first_difference;
   const at = data?.steps.findIndex((s) => s.differs) ?? -1;
   const row = (what: string, value: (r: ComparedRun) => unknown) => data && <tr class={String(value(data.a)) === String(value(data.b)) ? "" : "differs"}><th scope="row">{what}</th><td>{line(value(data.a), 100)}</td><td>{line(value(data.b), 100)}</td></tr>;
@@ -34,11 +34,11 @@ const Side = ({ name, text }: { name: string; text: string }) => <div><small>{na
 
 /** CompareForm asks which run to compare with: a fork is compared with its origin unless another one is named. */
 export function CompareForm({ run, close }: { run: string; close: () => void }) {
-  const { data } = useData(() => get<RunInfo>(`/runs/${run}?describe=true`), 0, run);
+  const { data } = useData(() => get<RunInfo>(url`/runs/${run}?describe=true`), 0, run);
   if (!data) return null;
   const origin = data.description?.fork?.split("@")[0];
   return <Form title="Compare with another run" confirm="Compare" close={close} fields={[{ name: "other", label: "Run id, the beginning of one, or last", value: origin, required: true }]}
-    submit={async (v) => { const other = await get<RunInfo>(`/runs/${encodeURIComponent(v.other)}`); go(`#/compare/${other.run_id}/${run}`); }} />;
+    submit={async (v) => { const other = await get<RunInfo>(url`/runs/${v.other}`); go(`#/compare/${other.run_id}/${run}`); }} />;
 }
 
 /** turnsOf returns the turn of each message of the assistant, 0 of imported ones. Ids of calls begin with their turn. */
@@ -55,7 +55,7 @@ export function turnsOf(messages: Message[], last: number): number[] {
 
 /** ForkForm begins a run as another one was after a turn of an agent, with what shall be different. */
 export function ForkForm({ run, agent, turn, close }: { run: string; agent: string; turn: number; close: () => void }) {
-  const { data } = useData(() => get<RunInfo>(`/runs/${run}?describe=true`), 0, run);
+  const { data } = useData(() => get<RunInfo>(url`/runs/${run}?describe=true`), 0, run);
   if (!data) return null;
   const dir = data.description?.workspace;
   return <Form title={`Fork after turn ${turn} of ${agent}`} confirm="Fork" close={close}

@@ -1,6 +1,6 @@
 // The recorded entries of one log, page by page, and one of them with its bytes.
 import { useEffect, useState } from "preact/hooks";
-import { get, type RecordedEntry, type RecordedLogs } from "./api";
+import { get, type RecordedEntry, type RecordedLogs, url } from "./api";
 import { clean, line } from "./text";
 import { Problem, Rows, Text, go, useData, useKeys } from "./parts";
 
@@ -11,7 +11,7 @@ const agentOf = (log: string): string => log.slice(log.indexOf(".") + 1).split("
 const kindsOf = (e: RecordedEntry): string => (e.problem ? "not decoded" : e.facts.map((f) => f.kind).join(", "));
 
 export function Logs({ run, agent, live }: { run: string; agent: string; live: boolean }) {
-  const { data: list, error: unlisted } = useData(() => get<RecordedLogs>(`/runs/${run}/logs`), live ? 5000 : 0, run);
+  const { data: list, error: unlisted } = useData(() => get<RecordedLogs>(url`/runs/${run}/logs`), live ? 5000 : 0, run);
   const logs = list?.logs ?? [];
   const log = logs.find((l) => agentOf(l) === agent) ?? "";
   return (
@@ -30,7 +30,7 @@ function Entries({ run, log, live }: { run: string; log: string; live: boolean }
   const [at, setAt] = useState("");
   const [open, setOpen] = useState<number | null>(null);
   const after = starts[starts.length - 1];
-  const path = `/runs/${run}/logs?log=${encodeURIComponent(log)}`;
+  const path = url`/runs/${run}/logs?log=${log}`;
   const { data, error } = useData(() => get<RecordedLogs>(`${path}&limit=${pageSize}&after=${after}`), live ? 3000 : 0, `${log} ${after}`);
   const rows = data?.entries ?? [];
   const last = rows[rows.length - 1];

@@ -1,8 +1,12 @@
 // A run as its events tell it. It is bounded: of events only the newest stay.
 import type { AgentResult, Event, Result } from "./api";
+import { gist } from "./text";
 
-export interface Agent { id: string; name: string; parent: string; depth: number; state: string; turn: number; calls: number; tokens: number; usd: number; node: string; reason: string; doing: string; seen: { calls: number; tokens: number; usd: number };
-  /** glanced is the entry up to which the agent is shown, before its events are read up to there. */ glanced: number }
+export interface Agent { id: string; name: string; parent: string; depth: number; state: string; turn: number; calls: number; tokens: number; usd: number; node: string; reason: string; activity: string; seen: { calls: number; tokens: number; usd: number };
+  /** glanced is the entry up to which the agent is shown, before its events are read up to there. */ glanced: number;
+  /** asks are its open questions by their query, and open its calls in progress. */ asks?: Map<string, Asked>; open?: Map<string, { label: string; child: boolean }>; inModel?: boolean }
+/** Asked is a question that waits for a person; with a call, if it is about one, and isCall if that may run or not. */
+export interface Asked { question: string; call: string; isCall: boolean }
 /** Handoff is the moment at which one agent took over the conversation of another. */
 export interface Handoff { at: string; from: string; to: string; call: string }
 export interface Note { at: string; from: string; to: string; kind: string; text: string }
@@ -20,6 +24,8 @@ function isBefore(a: string, b: string): boolean {
   return turnA < turnB || (turnA === turnB && indexA < indexB);
 }
 
+const children = (n: number): string => (n === 1 ? "1 child" : `${n} children`);
+
 export class RunModel {
   agents = new Map<string, Agent>();
   children = new Map<string, string[]>();
@@ -35,6 +41,8 @@ export class RunModel {
   result: Result | null = null;
   started: Record<string, any> | null = null;
   count = 0;
+  frozen = false; // the pool of the run
+  private frozenBelow = new Set<string>(); // agents that are frozen with those below them
   private seen = new Set<string>(); // the newest ids of events, and those before them
   private seenBefore = new Set<string>();
   private order: Agent[] | null = null; // what rows returns until an agent is added
@@ -43,7 +51,7 @@ export class RunModel {
     let a = this.agents.get(id);
     if (!a) {
       const parent = id === "root" ? "" : id.split("-").slice(0, -2).join("-");
-      a = { id, name: id, parent, depth: parent ? (id.split("-").length - 1) / 2 : 0, state: "live", turn: 0, calls: 0, tokens: 0, usd: 0, node: "", reason: "", doing: "", seen: { calls: 0, tokens: 0, usd: 0 }, glanced: 0 };
+      a = { id, name: id, parent, depth: parent ? (id.split("-").length - 1) / 2 : 0, state: "live", turn: 0, calls: 0, tokens: 0, usd: 0, node: "", reason: "", activity: "", seen: { calls: 0, tokens: 0, usd: 0 }, glanced: 0 };
       this.agents.set(id, a);
       this.order = null;
       const list = this.children.get(parent);
@@ -90,10 +98,12 @@ export class RunModel {
   private addOfRun(e: Event, d: Record<string, any>): void {
     switch (e.kind) {
       case "run.started": this.started = d; break;
-      case "run.finished": this.result = d as Result; this.snapshot(this.result.agents ?? []); break;
+      case "run.finished": this.result = d as Result; this.snapshot(this.result.agents ?? []); for (const a of this.agents.values()) a.asks = a.open = undefined; break;
       case "agent.spawned": this.agent(d.id).name = d.name; break;
     }
     if (e.kind.startsWith("budget.") && typeof d.used === "number") {
+      this.frozen = !!d.frozen;
+      if (d.subtree?.frozen) this.frozenBelow.add(d.id); else if (d.subtree) this.frozenBelow.delete(d.id);
       this.sample(Date.parse(e.ts) / 1000, d.used, d.reserved ?? 0, d.limit?.tokens ?? 0);
     }
     const end = e.kind === "run.finished" ? (d as Result).budget : undefined;
@@ -143,17 +153,56 @@ export class RunModel {
     if (e.node) a.node = e.node;
     switch (e.kind) {
       case "agent.started": a.state = "live"; break;
-      case "agent.resumed": if (a.state !== "done") a.state = "live"; break;
-      case "agent.parked": case "query.asked": a.state = "parked"; a.doing = "waits for a person"; break;
-      case "query.answered": a.state = "live"; a.doing = ""; break;
-      case "agent.waiting": a.doing = "waits for children"; break;
-      case "agent.finished": a.state = "done"; a.reason = d.stop_reason; a.doing = ""; break;
-      case "model.started": a.doing = "model"; break;
-      case "gate.paused": a.doing = "waits: throttled"; break;
-      case "tool.started": a.doing = d.tool; break;
-      case "model.finished": case "tool.finished": a.doing = ""; break;
+      case "agent.resumed": if (a.state !== "done") { a.state = a.asks?.size ? "parked" : "live"; a.inModel = false; } break;
+      case "agent.parked": case "query.asked":
+        a.state = "parked";
+        (a.asks ??= new Map()).set(String(d.query), { question: String(d.question ?? a.asks.get(String(d.query))?.question ?? "").slice(0, 4000), call: d.call ?? "", isCall: !!d.digest });
+        break;
+      case "query.answered":
+        a.asks?.delete(String(d.query));
+        if (!a.asks?.size) a.state = "live";
+        a.activity = "";
+        break;
+      case "agent.waiting": a.activity = Array.isArray(d.children) ? `waits for ${children(d.children.length)}` : "waits for its children"; break;
+      case "agent.finished": Object.assign(a, { state: "done", reason: d.stop_reason, activity: "", asks: undefined, open: undefined, inModel: false }); break;
+      case "agent.handed_off": a.open?.delete(d.call); break;
+      case "model.started": a.activity = "model"; a.inModel = true; break;
+      case "model.finished": case "model.retry": case "error.raised": a.activity = ""; a.inModel = false; break;
+      case "gate.paused": a.activity = "waits: throttled"; break;
+      case "tool.started": case "delegation.requested": (a.open ??= new Map()).set(d.call, { label: String(d.tool), child: !!d.child || e.kind !== "tool.started" }); break;
+      case "tool.finished": case "delegation.finished": case "delegation.background": case "tool.retry": a.open?.delete(d.call); break;
     }
     return a;
+  }
+
+  /** doing is what an agent does or waits for now, in the words of troupe top. */
+  doing(a: Agent): string {
+    if (a.state === "done") return "";
+    const [asked] = a.asks?.values() ?? [], calls = [...(a.open?.values() ?? [])];
+    if (asked) return "asks: " + gist(asked.question);
+    if (calls.length && calls.every((c) => c.child)) return "waits for " + children(calls.length);
+    if (calls.length) return calls[calls.length - 1].label + (calls.length > 1 ? ` and ${calls.length - 1} more` : "");
+    return this.isFrozen(a.id) && !a.inModel ? "frozen" : a.activity;
+  }
+
+  /** isFrozen reports whether an agent waits at its next turn because a part of the tree is frozen, or only closes because the run is. */
+  isFrozen(id: string): boolean {
+    if (this.frozen) return true;
+    for (const top of this.frozenBelow) if (id === top || id.startsWith(top + "-")) return true;
+    return false;
+  }
+
+  /** asked is the open question about a call of an agent. */
+  asked(agent: string, call: string): Asked | undefined {
+    for (const q of this.agents.get(agent)?.asks?.values() ?? []) if (q.call === call) return q;
+    return undefined;
+  }
+
+  /** countOpen counts the open questions. */
+  countOpen(): number {
+    let n = 0;
+    for (const a of this.agents.values()) n += a.asks?.size ?? 0;
+    return n;
   }
 
   private addOfAgent(e: Event, d: Record<string, any>): void {

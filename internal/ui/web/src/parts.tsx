@@ -2,7 +2,7 @@
 import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 import { Fragment, type ComponentChildren } from "preact";
 import { Refused, isFinal } from "./api";
-import { clean, line } from "./text";
+import { clean, line, reasonText } from "./text";
 import type { Figure } from "./amount";
 
 export const go = (hash: string): void => { location.hash = hash; };
@@ -15,14 +15,16 @@ export function useData<T>(read: (() => Promise<T>) | null, every: number, again
     let over = false, timer = 0;
     const tick = async () => {
       if (!read) return;
+      let isBehind = false;
       try {
         const data = await read();
         if (!over) set({ data, error: "", behind: false });
       } catch (e) {
         if (!over) set((s) => ({ data: s.data, error: explain(e), behind: true }));
         if (isFinal(e)) return;
+        isBehind = true;
       }
-      if (!over && every) timer = window.setTimeout(tick, every);
+      if (!over && (every || isBehind)) timer = window.setTimeout(tick, every || againEvery);
     };
     void tick();
     return () => { over = true; clearTimeout(timer); };
@@ -30,15 +32,20 @@ export function useData<T>(read: (() => Promise<T>) | null, every: number, again
   return { ...state, reload: () => reload(0) };
 }
 
+const againEvery = 2000; // ms; after a read that failed, of what is read once
+
 export function explain(e: unknown): string {
   if (e instanceof Refused) return e.message + (e.hint ? " — " + e.hint : "");
   return e instanceof TypeError ? "the node does not answer; trying again" : String(e);
 }
 
+/** explainUnsent is explain for what a person has sent: nothing sends it again but the person. */
+export const explainUnsent = (e: unknown): string => (e instanceof TypeError ? "not sent: the node does not answer. Nothing has changed; send it again when it is back." : explain(e));
+
 /** Text shows a foreign text as it is. */
 export const Text = ({ text, max }: { text: unknown; max?: number }) => <pre class="text">{clean(text, max)}</pre>;
 
-export const Badge = ({ state }: { state: string }) => <span class={"badge s-" + state.replace(/[^a-z_]/g, "")}>{line(state.replace(/_/g, " "))}</span>;
+export const Badge = ({ state }: { state: string }) => <span class={"badge s-" + state.replace(/[^a-z_]/g, "")}>{line(reasonText(state))}</span>;
 
 export const Problem = ({ text }: { text: string }) => (text ? <p class="problem" role="alert">{line(text, 500)}</p> : null);
 
@@ -48,7 +55,21 @@ export function Diff({ text }: { text: string }) {
   return <pre class="text diff">{lines.map((l, i) => <span key={i} class={l.startsWith("+") ? "add" : l.startsWith("-") ? "del" : l.startsWith("@@") ? "hunk" : ""}>{l + "\n"}</span>)}</pre>;
 }
 
-/** Rows is a list of rows of equal height, of which only the visible ones exist. Arrow keys, j and k move. */
+const fields = /^(INPUT|TEXTAREA|SELECT)$/;
+
+// isForPage reports whether a key is for the page: no field has the focus, no dialog is open, and nobody has used it.
+const isForPage = (e: KeyboardEvent): boolean => !(e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || fields.test((e.target as HTMLElement).tagName) || document.querySelector("dialog[open]"));
+
+/** leaveField is a handler of keys of a field above a list: Escape leaves it, and Enter does what is done with the list. */
+export const leaveField = (enter?: () => void) => (e: KeyboardEvent): void => {
+  if (e.key !== "Escape" && !(e.key === "Enter" && enter)) return;
+  e.preventDefault();
+  (e.currentTarget as HTMLElement).blur();
+  if (e.key === "Enter") enter!();
+};
+
+/** Rows is the list of a view: rows of equal height, of which only the visible ones exist. Arrow keys, j and k move, also before the
+ * list has the focus; what has it otherwise keeps the keys that it understands: Enter of a link, the arrows of a part that scrolls. */
 export function Rows<T>({ rows, id, label, open, row, selected, select, height = 30 }: { rows: T[]; id: (r: T) => string; label: string; row: (r: T) => ComponentChildren; open: (r: T) => void; selected: string; select: (id: string) => void; height?: number }) {
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
@@ -72,16 +93,17 @@ export function Rows<T>({ rows, id, label, open, row, selected, select, height =
     if ((n + 1) * height > el.scrollTop + el.clientHeight) el.scrollTop = (n + 1) * height - el.clientHeight;
   };
   const key = (e: KeyboardEvent) => {
+    const el = box.current!, on = e.target as HTMLElement, isFree = el.contains(on) || on === document.body;
+    if (!isForPage(e) || !isFree && !(on.matches("a, button") && /^(j|k|Arrow)/.test(e.key)) && !/^[jk]$/.test(e.key)) return;
     const steps: Record<string, number> = { ArrowDown: at + 1, j: at + 1, ArrowUp: at - 1, k: at - 1, Home: 0, End: rows.length - 1, PageDown: at + 20, PageUp: at - 20 };
-    if (e.ctrlKey || e.metaKey || e.altKey) return;
-    if (e.key in steps) move(steps[e.key]);
+    if (e.key in steps) { move(steps[e.key]); el.focus({ preventScroll: true }); }
     else if (e.key === "Enter" && rows[at]) open(rows[at]);
     else return;
     e.preventDefault();
-    e.stopPropagation();
   };
+  useWindowKeys(key);
   return (
-    <div class="rows" ref={box} tabIndex={0} role="listbox" aria-label={label} aria-activedescendant={at >= 0 ? "row-" + selected : undefined} onScroll={(e) => setTop(e.currentTarget.scrollTop)} onKeyDown={key}>
+    <div class="rows" ref={box} tabIndex={0} role="listbox" aria-label={label} aria-activedescendant={at >= 0 ? "row-" + selected : undefined} onScroll={(e) => setTop(e.currentTarget.scrollTop)}>
       <div role="presentation" style={{ height: rows.length * height + "px", position: "relative" }}>
         {rows.slice(first, last).map((r, i) => (
           <div key={id(r)} id={"row-" + id(r)} role="option" aria-selected={id(r) === selected} aria-posinset={first + i + 1} aria-setsize={rows.length} class="row" style={{ top: (first + i) * height + "px", height: height + "px" }}
@@ -129,10 +151,11 @@ export function Form({ title, fields, confirm, danger, note, submit, close, chan
       await submit(readFigures(valuesOf(e.target as HTMLFormElement), fields));
       close();
     } catch (problem) {
-      setError(explain(problem));
+      setError(explainUnsent(problem));
       setBusy(false);
     }
   };
+  useEffect(() => { if (error) box.current?.querySelector("form > .problem")?.scrollIntoView({ block: "nearest" }); }, [error, busy]);
   return (
     <dialog ref={box} onClose={close} aria-labelledby="form-title" onKeyDown={(e) => e.stopPropagation()}>
       <form onSubmit={send} onChange={(e) => changed?.(valuesOf(e.currentTarget))}>
@@ -143,7 +166,7 @@ export function Form({ title, fields, confirm, danger, note, submit, close, chan
         ) : (<Fragment key={f.name}>
           <label>{f.label}
             {f.type === "area" ? <textarea name={f.name} rows={4} required={f.required}>{f.value}</textarea>
-              : f.options ? <select name={f.name}>{f.options.map((o) => <option key={o} value={o}>{line(o) || (f.none ? `default: ${f.none}` : "default")}</option>)}</select>
+              : f.options ? <select name={f.name}>{f.options.map((o) => <option key={o} value={o} selected={!!f.value && o === f.value}>{line(o) || (f.none ? `default: ${f.none}` : "default")}</option>)}</select>
               : <input name={f.name} type={f.type ?? "text"} defaultValue={f.value} placeholder={f.empty ? `default: ${f.empty}` : undefined} inputMode={f.figure ? "decimal" : undefined} min={f.min} required={f.required} step="any" autocomplete="off" />}
           </label>
           {f.below}
@@ -155,18 +178,21 @@ export function Form({ title, fields, confirm, danger, note, submit, close, chan
   );
 }
 
-/** useKeys handles keys of the whole page while no field has the focus, from the moment at which its view is drawn: an effect after the paint would lose the keys of a fast person. */
-export function useKeys(keys: Record<string, () => void>): void {
-  const now = useRef(keys);
-  now.current = keys;
+/** useKeys handles keys of the whole page while no field has the focus; those that come first are not seen by other views. */
+export function useKeys(keys: Record<string, () => void>, first = false): void {
+  useWindowKeys((e) => {
+    const act = isForPage(e) && keys[e.key];
+    if (act) { e.preventDefault(); act(); }
+  }, first);
+}
+
+// useWindowKeys has keys from the moment at which its view is drawn: an effect after the paint would lose the keys of a fast person.
+function useWindowKeys(press: (e: KeyboardEvent) => void, first = false): void {
+  const now = useRef(press);
+  now.current = press;
   useLayoutEffect(() => {
-    const press = (e: KeyboardEvent) => {
-      const on = e.target as HTMLElement;
-      if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(on.tagName) || document.querySelector("dialog[open]")) return;
-      const act = now.current[e.key];
-      if (act) { e.preventDefault(); act(); }
-    };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
+    const on = (e: KeyboardEvent) => now.current(e);
+    addEventListener("keydown", on, first);
+    return () => removeEventListener("keydown", on, first);
   }, []);
 }

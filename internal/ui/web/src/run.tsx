@@ -1,9 +1,9 @@
 // One run: its head, and the views of it.
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
-import { follow, get, isFinal, post, type Result, type RunInfo, type Spend } from "./api";
+import { follow, get, isFinal, post, type Result, type RunInfo, type Spend, url } from "./api";
 import { RunModel } from "./model";
-import { line, spendOf, spent, took, tokens, usd } from "./text";
-import { Badge, Form, Problem, Text, explain, go, useData, useKeys } from "./parts";
+import { line, modelName, reasonText, spendOf, spent, took, tokens, usd } from "./text";
+import { Badge, Form, Problem, Text, explain, go, leaveField, useData, useKeys } from "./parts";
 import { Inbox } from "./inbox";
 import { Transcript, Tree } from "./agents";
 import { Messages } from "./messages";
@@ -35,9 +35,9 @@ function useRun(run: string): { model: RunModel; info: RunInfo | null; status: s
     const look = async () => {
       try {
         const show = (i: RunInfo) => { if (over) return; setInfo(i); setError(""); m.addLive(i.live_agents ?? []); if (i.result) m.snapshot(i.result.agents ?? []); soon(); };
-        let i = file ? file.info : await get<RunInfo>(`/runs/${run}${brief ? "?brief=true" : ""}`);
+        let i = file ? file.info : await get<RunInfo>(url`/runs/${run}` + (brief ? "?brief=true" : ""));
         show(i);
-        if (!file && brief && (i.state === "finished" || (i.agents_started ?? 0) <= manyAgents)) show(i = await get<RunInfo>(`/runs/${run}`));
+        if (!file && brief && (i.state === "finished" || (i.agents_started ?? 0) <= manyAgents)) show(i = await get<RunInfo>(url`/runs/${run}`));
         brief = (i.result?.agents?.length ?? i.agents_started ?? 0) > manyAgents;
         if (over) return;
         if (i.state === "finished") return;
@@ -61,7 +61,27 @@ function spendNow(r: Result | null, info: RunInfo | null, model: RunModel): Spen
   return !r && s && at ? { ...s, budget: { ...s.budget, used: at[1], reserved: at[2], limit: at[3] || s.budget.limit } } : s;
 }
 
-const statusText: Record<string, string> = { reading: "catching up with the logs", glancing: "live, catching up with the logs", live: "live", polling: "live, each second: other tabs have the streams", hidden: "paused while the tab is hidden", lost: "behind, trying again", ended: "ended", gone: "the run is gone", refused: "the node refuses the events", file: "a file" };
+// What the state of the connection is: the run's own has a badge.
+const statusText: Record<string, string> = { reading: "catching up with the logs", glancing: "connected, catching up with the logs", live: "connected", polling: "connected, each second: other tabs have the streams", hidden: "paused while the tab is hidden", lost: "behind, trying again", ended: "ended", gone: "the run is gone", refused: "the node refuses the events", file: "a file" };
+
+// scroll moves the view of a run that is no list.
+const scroll = (by: number) => () => document.querySelector("main > .pad")?.scrollBy(0, by * 60);
+const scrollKeys = { j: scroll(1), k: scroll(-1), ArrowDown: scroll(1), ArrowUp: scroll(-1) };
+
+// useOrigin is what a run is a fork of; of a run of many agents only its events say so.
+function useOrigin(run: string, info: RunInfo | null, model: RunModel): string {
+  const asks = !file && !!info && (info.agents_started ?? 0) <= manyAgents;
+  const { data } = useData(asks ? () => get<RunInfo>(url`/runs/${run}?describe=true`) : null, 0, `${run} ${asks}`);
+  const past = model.started?.past;
+  return data?.description?.fork ?? (past?.run && !past.conversation_id ? String(past.run) : "");
+}
+
+// Facts of a run, below its title: its id, which a person copies, and of a file what it is of.
+function Facts({ run, info, model }: { run: string; info: RunInfo | null; model: RunModel }) {
+  const id = info?.run_id ?? run, origin = useOrigin(run, info, model), [from, place] = origin.split("@");
+  const made = file?.exported ? [info?.agent && "agent " + line(info.agent, 40), "model " + modelName(info?.model), "exported " + file.exported.slice(0, 19).replace("T", " ") + " UTC"].filter(Boolean) : [];
+  return <span class="quiet">run <code class="id" title={id}>{file ? id : id.slice(0, 10)}</code>{made.map((m) => " · " + m)}{from && <> · fork of {file ? from.slice(0, 10) : <a href={"#/run/" + from}>{line(from.slice(0, 10))}</a>}{place ? ` at ${line(place, 40)}` : ""}</>}</span>;
+}
 
 export function Run({ run, tab, agent: who }: { run: string; tab: string; agent: string }) {
   const agent = who === "super" ? "" : who; // the supervisor has a log, and is no agent
@@ -73,15 +93,18 @@ export function Run({ run, tab, agent: who }: { run: string; tab: string; agent:
   tabs.forEach((t, i) => { if (isShown(t)) keys[String(i + 1)] = () => open(t); });
   if (!file) keys.v = () => setForm("compare");
   if (live) Object.assign(keys, { x: () => setForm("cancel"), s: () => setForm("steer"), b: () => setForm("budget") });
+  if (tab === "transcript" || tab === "stop" || tab === "budget" || tab === "events") Object.assign(keys, scrollKeys);
   useKeys(keys);
   useEffect(() => document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [tab]);
   const r = info?.result ?? model.result;
+  const asking = model.countOpen(), isFrozen = live && (status === "live" || status === "polling" ? model.frozen : !!info?.spend?.budget.frozen);
   const count = Math.max(model.agents.size, info?.agents_started ?? 0);
   return (
     <main class="fill">
       <div class="bar">
         <h1>{line(info?.title || model.started?.goal || run, 120)}</h1>
-        {info && <Badge state={info.state === "finished" ? r?.stop_reason ?? "finished" : info.state} />}
+        {info && <Badge state={info.state === "finished" ? r?.stop_reason ?? "finished" : info.state} />}{isFrozen && <Badge state="frozen" />}
+        <Facts run={run} info={info} model={model} />
         <span class="quiet">{spent(spendNow(r, info, model), " tokens")} · {count} {count === 1 ? "agent" : "agents"}{model.handoffs.length ? ` · ${model.handoffs.length} ${model.handoffs.length === 1 ? "handoff" : "handoffs"}` : ""}</span>
         <span class="buttons"><span class={"status " + status} role="status">{statusText[status]}{status === "reading" || status === "glancing" ? `: ${model.count} events` : why ? ": " + line(why) : ""}</span>
           {!file && <button onClick={() => setForm("compare")}>Compare <kbd>v</kbd></button>}
@@ -89,7 +112,7 @@ export function Run({ run, tab, agent: who }: { run: string; tab: string; agent:
       </div>
       <Problem text={error} />
       {file?.left.map((l) => <p key={l} class="quiet">{line(l)}</p>)}
-      <nav class="tabs" aria-label="Views of the run">{tabs.map((t, i) => !isShown(t) ? null : <a key={t} href={`#/run/${run}/${t}${who ? "/" + who : ""}`} aria-current={t === tab ? "page" : undefined}>{titles[t]} <kbd>{i + 1}</kbd></a>)}</nav>
+      <nav class="tabs" aria-label="Views of the run">{tabs.map((t, i) => !isShown(t) ? null : <a key={t} href={`#/run/${run}/${t}${who ? "/" + who : ""}`} aria-current={t === tab ? "page" : undefined}>{titles[t]}{t === "questions" && asking ? <> <span class="badge s-parked">{asking} open</span></> : null} <kbd>{i + 1}</kbd></a>)}</nav>
       {tab === "tree" && <Tree model={model} selected={agent || "root"} open={(a) => open("transcript", a)} select={() => {}} />}
       {tab === "transcript" && <Transcript run={run} agent={agent || "root"} model={model} />}
       {tab === "stop" && <Stop info={info} model={model} run={run} />}
@@ -100,19 +123,20 @@ export function Run({ run, tab, agent: who }: { run: string; tab: string; agent:
       {tab === "events" && <Events model={model} />}
       {tab === "logs" && <Logs run={run} agent={who || "root"} live={live} />}
       {form === "cancel" && <Form title="Cancel the run" danger confirm="Cancel the run" close={() => setForm("")} fields={[{ name: "why", label: "Reason" }, { name: "now", label: "When", options: ["after running calls end", "now, abort running calls"] }]}
-        submit={async (v) => { await post(`/runs/${run}/cancel`, { why: v.why, now: v.now.startsWith("now"), wait_ms: -1 }); }} />}
+        submit={async (v) => { await post(url`/runs/${run}/cancel`, { why: v.why, now: v.now.startsWith("now"), wait_ms: -1 }); }} />}
       {form === "steer" && <Form title={"Message to " + (agent || "root")} confirm="Send" close={() => setForm("")} fields={[{ name: "text", label: "The agent reads it at its next turn", type: "area", required: true }]}
-        submit={async (v) => { await post(`/runs/${run}/steer`, { agent: agent || undefined, text: v.text }); }} />}
+        submit={async (v) => { await post(url`/runs/${run}/steer`, { agent: agent || undefined, text: v.text }); }} />}
       {form === "compare" && <CompareForm run={run} close={() => setForm("")} />}
       {form === "budget" && <BudgetForm run={run} close={() => setForm("")} />}
     </main>
   );
 }
 
+// In a file, what only the page of a node has is left out.
 const remedies: [RegExp, string][] = [
-  [/^(token_budget|cost_budget)/, "While a run is live, b raises its limit. Begin again with the history of this one and a larger limit: troupe run --fork RUN --max-tokens N, or --max-budget-usd X."],
+  [/^(token_budget|cost_budget)/, (file ? "" : "While a run is live, b raises its limit. ") + "Begin again with the history of this one and a larger limit: troupe run --fork RUN --max-tokens N, or --max-budget-usd X."],
   [/max_turns|max_tool_calls|timeout/, "Begin again with the history of this run and a larger limit: troupe run --fork RUN with --max-turns, --max-tool-calls or --timeout."],
-  [/needs_human|resume_unsafe|evidence/, "Answer the open question: the view Questions."],
+  [/needs_human|resume_unsafe|evidence/, file ? "A question is open: troupe answer RUN." : "Answer the open question: the view Questions."],
   [/vetoed|policy|stop_hook|guardrail/, "The rule below decided. troupe policy show RUN prints all rules."],
   [/model_error|malformed|prompt_too_long|max_output/, "The provider failed. troupe doctor checks models and keys; --fallback names another model."],
   [/cancel|aborted/, "Somebody canceled the run. Begin again with its history: troupe run --fork RUN."],
@@ -128,12 +152,12 @@ function Stop({ info, model, run }: { info: RunInfo | null; model: RunModel; run
   return (
     <div class="pad" tabIndex={0} role="region" aria-label="View">
       <dl>
-        <dt>Reason</dt><dd>{r.stop_reason ? <Badge state={r.stop_reason} /> : "it has not stopped"}{r.partial && " the result is partial"}</dd>
+        <dt>Reason</dt><dd>{r.stop_reason ? <Badge state={r.stop_reason} /> : "it has not stopped"}{r.partial && (r.stop_reason ? " the result is partial" : ": what follows is how far it is")}</dd>
         {r.detail && <><dt>Detail</dt><dd>{line(r.detail, 1000)}</dd></>}
-        {short && <><dt>Limit</dt><dd>{line(short.of)} of the {line(short.whose)}: limit {tokens(short.limit)}, used {tokens(short.used)}, free {tokens(short.free)}, needed {tokens(short.need)}</dd></>}
+        {short && <><dt>{r.stop_reason ? "Limit" : "Short so far"}</dt><dd>{r.stop_reason ? "" : "an attempt was not covered, and the run goes on: "}{line(short.of)} of the {line(short.whose)}: limit {tokens(short.limit)}, used {tokens(short.used)}, free {tokens(short.free)}, needed {tokens(short.need)}</dd></>}
         {rule && <><dt>Policy</dt><dd>rule {line(rule.rule)}, version {rule.version}</dd></>}
         {r.cancel && <><dt>Cancel</dt><dd>{line(r.cancel.text)}{r.cancel.why ? ": " + line(r.cancel.why, 500) : ""}</dd></>}
-        <dt>Work</dt><dd>{r.num_turns} turns in {took(r.duration_ms)}; models {took(r.model_ms)}, tools {took(r.tool_ms)}</dd>
+        <dt>Work</dt><dd>{r.num_turns} {r.num_turns === 1 ? "turn" : "turns"} in {took(r.duration_ms)}{[r.model_ms && `models ${took(r.model_ms)}`, r.tool_ms && `tools ${took(r.tool_ms)}`].filter(Boolean).map((t, i) => (i ? ", " : "; ") + t)}</dd>
         {remedy && <><dt>What to do</dt><dd>{remedy.replace(/RUN/g, run.slice(0, 10))}</dd></>}
       </dl>
       <h2>Result</h2><Text text={r.result || "(none)"} />
@@ -149,7 +173,7 @@ function Events({ model }: { model: RunModel }) {
   const list = model.recent.filter((e) => !find || e.kind.includes(find) || e.agent.includes(find)).slice(-300).reverse();
   return (
     <div class="pad" tabIndex={0} role="region" aria-label="View">
-      <input id="find-event" type="search" aria-label="Kind or agent" placeholder="Kind or agent  /" value={find} onInput={(e) => setFind(e.currentTarget.value)} />
+      <input id="find-event" type="search" aria-label="Kind or agent" placeholder="Kind or agent  /" value={find} onInput={(e) => setFind(e.currentTarget.value)} onKeyDown={leaveField()} />
       <p class="quiet">The newest {list.length} of {model.count} events that were read.</p>
       <ul class="events" id="events" data-count={model.count}>{list.map((e) => <li key={e.id}><details><summary><time>{e.ts.slice(11, 23)}</time> <b>{line(e.kind)}</b> {line(e.agent)} <span>{line(JSON.stringify(e.data ?? {}), 160)}</span></summary><Text text={JSON.stringify(e, null, 1)} /></details></li>)}</ul>
     </div>

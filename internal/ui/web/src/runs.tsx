@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { getPage, type RunInfo } from "./api";
 import { age, line, modelName, spendOf, spent } from "./text";
-import { Badge, Problem, Rows, go, useData, useKeys } from "./parts";
+import { Badge, Problem, Rows, go, leaveField, useData, useKeys } from "./parts";
 import { StartRun } from "./start";
 
 // Filters are what the address says after "#/runs?": words to search for, and what a run must be.
@@ -58,7 +58,8 @@ export function Runs() {
   };
   useKeys({ "/": () => document.getElementById("find")?.focus(), n: () => setStarting(true), m: readOlder, c: clear });
   useEffect(() => { const on = () => setFilters(readFilters()); addEventListener("hashchange", on); return () => removeEventListener("hashchange", on); }, []);
-  useEffect(() => { if (!list.some((r) => r.run_id === at) && list.length) setAt(list[0].run_id); }, [list.length]);
+  useEffect(() => { if (!list.some((r) => r.run_id === at)) setAt(list[0]?.run_id ?? ""); });
+  const open = (run: string) => go("#/run/" + run);
   const select = (name: keyof Filters, label: string, every: string, options: string[], text = (o: string) => line(o, 40)) => (
     <select aria-label={label} value={filters[name]} onChange={(e) => set(name, e.currentTarget.value)}><option value="">{every}</option>{options.map((o) => <option key={o} value={o}>{text(o)}</option>)}</select>);
   const filtered = Object.values(filters).some(Boolean);
@@ -66,7 +67,7 @@ export function Runs() {
     <main class="fill">
       <div class="bar">
         <h1>Runs</h1>
-        <input id="find" type="search" aria-label="Search titles, ids and stop reasons" placeholder="Search  /" value={filters.q} onInput={(e) => set("q", e.currentTarget.value)} />
+        <input id="find" type="search" aria-label="Search titles, ids and stop reasons" placeholder="Search  /" value={filters.q} onInput={(e) => set("q", e.currentTarget.value)} onKeyDown={leaveField(() => at && open(at))} />
         {select("state", "State", "all states", stateNames)}
         {select("node", "Node", "all nodes", values(all, (r) => r.node, filters.node))}
         {select("agent", "Agent", "all agents", values(all, rootOf, filters.agent))}
@@ -77,7 +78,7 @@ export function Runs() {
       {data && <p class="quiet count" role="status">{filtered ? `${list.length} of ` : ""}{more ? `the newest ${all.length} runs; there are older ones, which are not shown ` : `${all.length} ${all.length === 1 ? "run" : "runs"} `}
         {more && <button class="link" onClick={readOlder}>show older runs <kbd>m</kbd></button>} {filtered && <button class="link" onClick={clear}>clear the filters <kbd>c</kbd></button>}</p>}
       {data && !list.length && <p class="empty">{all.length ? "No run matches." : "There are no runs yet. Press n to start one."}</p>}
-      <Rows rows={list} id={(r) => r.run_id} label="Runs" selected={at} select={setAt} open={(r) => go("#/run/" + r.run_id)} height={44} row={(r) => <>
+      <Rows rows={list} id={(r) => r.run_id} label="Runs" selected={at} select={setAt} open={(r) => open(r.run_id)} height={44} row={(r) => <>
         <Badge state={r.state === "finished" ? r.result?.stop_reason ?? "finished" : r.state} />
         <span class="grow two"><b>{line(r.title) || r.run_id}</b><small>{r.run_id.slice(0, 10)} · {rootOf(r) && line(rootOf(r), 40) + " · "}{modelName(r.model, 60)}{r.node ? " · " + line(r.node, 30) : ""}</small></span>
         <span class="num">{spent(spendOf(r.result, r.spend))}</span><span class="num narrow">{r.result?.agents?.length ?? ""}<small>{r.result?.agents?.length ? " agents" : ""}</small></span><span class="num narrow">{age(r.started)}</span></>} />

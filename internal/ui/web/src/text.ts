@@ -1,25 +1,43 @@
 // Texts of models, tools and people are shown as text nodes only. This file makes what is invisible in them
 // visible, bounds them, and formats figures.
 
-// Control characters (newline and tab stay), format characters (bidi controls, zero width, tags) other than the
-// joiners that scripts and emoji need, line and paragraph separators, private use, lone surrogates.
+// Control characters (newline and tab stay), format characters (bidi controls, zero width, tags) and others that are not
+// seen, other than the joiners that scripts and emoji need and the selectors of the two forms of an emoji; line and paragraph
+// separators, private use, lone surrogates. It is the set of internal/term/clean.go.
 import type { Result, Spend } from "./api";
-const harmful = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\p{Co}\p{Cs}]|(?![\u200c\u200d])\p{Cf}/gu;
+const harmful = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u2800\p{Co}\p{Cs}]|(?![\u200c\u200d\ufe0e\ufe0f])[\p{Cf}\p{Variation_Selector}\p{Default_Ignorable_Code_Point}]/gu;
+
+const escape = (text: string): string => text.replace(harmful, (c) => {
+  const n = c.codePointAt(0)!;
+  return n < 0x80 ? "\\x" + n.toString(16).padStart(2, "0") : n <= 0xffff ? "\\u" + n.toString(16).padStart(4, "0") : "\\U" + n.toString(16).padStart(8, "0");
+});
+
+const textOf = (text: unknown): string => (typeof text === "string" ? text : text == null ? "" : String(text));
+
+// cut is the beginning of a text of at most max characters; no pair of surrogates is cut in two.
+const cut = (s: string, max: number): string => s.slice(0, /[\ud800-\udbff]/.test(s[max - 1] ?? "") ? max - 1 : max);
 
 /** clean makes harmful characters of a text visible, and shortens it to a number of characters. */
 export function clean(text: unknown, max = 20000): string {
-  let s = typeof text === "string" ? text : text == null ? "" : String(text);
-  const whole = s.length;
-  if (whole > max) s = s.slice(0, max);
-  s = s.replace(harmful, (c) => {
-    const n = c.codePointAt(0)!;
-    return n < 0x80 ? "\\x" + n.toString(16).padStart(2, "0") : n <= 0xffff ? "\\u" + n.toString(16).padStart(4, "0") : "\\U" + n.toString(16).padStart(8, "0");
-  });
-  return whole > max ? `${s}\n… ${whole - max} more characters are not shown` : s;
+  const s = textOf(text);
+  if (s.length <= max) return escape(s);
+  const kept = cut(s, max);
+  return `${escape(kept)}\n… ${s.length - kept.length} more characters are not shown`;
 }
 
-/** line is clean for one line. */
-export const line = (text: unknown, max = 200): string => clean(text, max).replace(/\s+/g, " ").trim();
+/** line is clean for one line: what is longer ends with …. */
+export function line(text: unknown, max = 200): string {
+  const s = textOf(text), isLong = s.length > max;
+  return escape(isLong ? cut(s, max - 1) : s).replace(/\s+/g, " ").trim() + (isLong ? "…" : "");
+}
+
+/** gist is what a question is about, for a place with little room: of a call what it would do. */
+export function gist(question: string): string {
+  const text = question.trim(), shows = text.startsWith(callQuestion) ? text.slice(callQuestion.length) : text;
+  const file = shows !== text && shows.startsWith("--- ") && /\n\+\+\+ ([^\n]*)/.exec(shows)?.[1];
+  return file ? "write " + file : shows.replace(/\r\n|\r|\n/g, " ⏎ ");
+}
+const callQuestion = "May this run?\n"; // the first line of a question about a call
 
 /** modelName is the route of a model as people read it: the path of a script has one slash before it. */
 export const modelName = (route: unknown, max = 80): string => line(route, max).replace(/^script\/\//, "script/");
@@ -58,6 +76,10 @@ export function spent(s: Spend | undefined, unit = ""): string {
   const money = s.cost_known ? (s.cost_estimated ? "~" : "") + usd(s.cost_usd) : s.cost_usd ? "at least " + usd(s.cost_usd) : "cost unknown";
   return used + " · " + money + (b.limit_usd ? " of " + usd(b.limit_usd) : "") + (b.reserved_usd ? ` (${usd(b.reserved_usd)} held)` : "");
 }
+
+/** reasonText is a stop reason as people read it: of a cancel it says what it ended, too. */
+export const reasonText = (reason: string): string => reasons[reason] ?? reason.replace(/_/g, " ");
+const reasons: Record<string, string> = { aborted_tools: "canceled, its tool calls aborted", aborted_streaming: "canceled, its model call aborted" };
 
 /** spendOf is the spend of a run that has ended, or of one at work as its last published state says. */
 export function spendOf(r: Result | null | undefined, live?: Spend): Spend | undefined {

@@ -1,7 +1,7 @@
 // The timeline of a run: what each agent did when, by the time of the logs.
 import uPlot from "uplot";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { get, type Span } from "./api";
+import { get, type Span, url } from "./api";
 import { color, usePlot } from "./charts";
 import { line, took } from "./text";
 import { Problem, useData, useKeys } from "./parts";
@@ -33,7 +33,7 @@ const rowHeight = 22;
 const perPage = 40; // agents
 
 export function Timeline({ run, live, open }: { run: string; live: boolean; open: (agent: string) => void }) {
-  const { data, error } = useData(file ? async () => file!.spans : () => get<Span[]>(`/runs/${run}/timeline`), live ? 3000 : 0, run);
+  const { data, error } = useData(file ? async () => file!.spans : () => get<Span[]>(url`/runs/${run}/timeline`), live ? 3000 : 0, run);
   const spans = data ?? [];
   const [page, setPage] = useState(0);
   const [picked, pick] = useState(""); // key of the span under the cursor, or chosen by keys
