@@ -233,7 +233,7 @@ func (s *stage) signIn() {
 	s.do("sign in", chromedp.Navigate(s.cli("ui")), s.sees("Runs"), chromedp.WaitVisible("#find"))
 }
 
-const hostile = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script> \u202Egnp.exe \x1b[31mred"
+const hostile = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script> \u202Egnp.exe \x1b[31mred \u2800\u3164\ufe01\U000E0100\u2764\ufe0f"
 
 // typeName gives a name in the dialog that asks for it, in place of the browser's last one.
 func typeName(name string) chromedp.Action {
@@ -262,6 +262,11 @@ func press(key string) chromedp.Action {
 	})
 }
 
+// decide presses a key once the questions have stood for a while: before, the page decides none.
+func decide(key string) chromedp.Action {
+	return chromedp.Tasks{chromedp.WaitReady("ol.cards.settled"), press(key)}
+}
+
 // A person does all of it by the keyboard, while the node is killed and comes back.
 //
 //behaviour:shows E4 I4
@@ -278,22 +283,30 @@ agents:
 `)
 	s.signIn()
 	run := s.start(model, "paint "+hostile, "--max-tokens", "200000")
-	s.do("the run is listed, and opened with Enter", s.sees("paint <img"), chromedp.Focus(".rows"), press(kb.Enter), chromedp.WaitVisible("nav.tabs"))
+	s.do("the run is listed, and opened with Enter", s.sees("paint <img"), press("/"), press(kb.Escape), chromedp.Poll(`document.activeElement === document.body`, nil), press(kb.Enter), chromedp.WaitVisible("nav.tabs"))
+	s.do("the tree and the tabs say that it asks", s.sees("asks: write out.txt"), chromedp.Poll(`document.querySelector(".tabs").innerText.includes("Questions 1 open")`, nil))
+	s.do("so does the transcript", press("2"), s.sees("waits for approval"))
 	s.do("a question of a call", press("4"), s.sees("out.txt"), s.sees("Once"))
-	s.do("approve once, with a name that is asked once", press("y"), chromedp.WaitVisible("dialog input[name=by]"), typeName("Ann"), s.sees("Which colour?"), s.sees("approved, by Ann"))
-	s.do("answer", press("w"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "green"), press(kb.Tab), press(kb.Enter), s.lacks("Which colour?"))
+	s.do("approve once, with a name that is asked once", decide("y"), chromedp.WaitVisible("dialog input[name=by]"), typeName("Ann"), s.sees("Which colour?"), s.sees("approved, by Ann"))
+	s.do("no question is chosen, until j chooses one", press("w"), s.sees("No question is chosen"), press("j"))
+	s.do("answer", decide("w"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "green"), press(kb.Tab), press(kb.Enter), s.lacks("Which colour?"))
 	if data, err := os.ReadFile(filepath.Join(s.work, "out.txt")); err != nil || string(data) != "one\ntwo\n" {
 		t.Errorf("the approved write: %q %v", data, err)
 	}
 
 	s.stopNode()
 	s.do("the page says that it is behind", s.sees("behind"))
+	s.do("what is sent now is not sent", press("s"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "hello"), press(kb.Tab), press(kb.Enter), s.sees("not sent: the node does not answer"), chromedp.Poll(`!document.querySelector("dialog").innerText.includes("trying again")`, nil), press(kb.Escape), chromedp.WaitNotPresent("dialog"))
 	s.startNode()
 	s.do("the page is live again", chromedp.Poll(`document.querySelector(".status.live")`, nil))
 
+	s.cli("budget", run, "freeze")
+	s.do("head and tree say that it is frozen", chromedp.WaitVisible("main .bar .s-frozen"), press("1"), s.sees("The run is frozen: only closing turns"))
+	s.do("unfreeze", press("b"), chromedp.WaitVisible(`dialog input[name=tokens]`), s.sees("a new limit, which lifts the freeze"), chromedp.SendKeys(`dialog input[name=tokens]`, kb.Enter), s.sees("frozen → at work"), press(kb.Enter), chromedp.WaitNotPresent("dialog"), chromedp.WaitNotPresent("main .bar .s-frozen"))
 	s.do("raise the budget", press("b"), chromedp.WaitVisible(`dialog input[name=tokens]`), chromedp.SendKeys(`dialog input[name=tokens]`, "300000"+kb.Enter), s.sees("Tokens: 200k → 300k"), press(kb.Enter), chromedp.WaitNotPresent("dialog"))
 	s.do("the new limit is shown", press("5"), s.sees("300k"))
-	s.do("hostile texts are texts", press("2"), s.sees("<script>window.hacked=1</script>"), s.sees(`\u202e`), s.sees(`\x1b[31mred`))
+	s.do("why it stopped, of a run that has not", press("3"), s.sees("it has not stopped"), s.lacks("models 0ms"))
+	s.do("hostile texts are texts", press("2"), s.sees("<script>window.hacked=1</script>"), s.sees(`\u202e`), s.sees(`\x1b[31mred \u2800\u3164\ufe01\U000e0100❤`+"\ufe0f"))
 	var hacked bool
 	s.do("no script of a model ran", chromedp.Evaluate(`"hacked" in window || !!document.querySelector("main img, main script")`, &hacked))
 	if hacked {
@@ -314,7 +327,7 @@ func (s *stage) openFile(run string) {
 	if err := os.WriteFile(path, []byte(s.cli("export", run, "--html")), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	s.do("the file opens", chromedp.Navigate("file://"+path), s.sees("assistant"), s.sees("a file"))
+	s.do("the file opens", chromedp.Navigate("file://"+path), s.sees("assistant"), s.sees("a file"), s.sees(run), s.sees("exported 2"), press("?"), s.sees("views of the run"), s.lacks("steer"), press("?"))
 	s.do("its transcript", press("2"), s.sees("<script>window.hacked=1</script>"))
 	s.do("its end", press("3"), s.sees("seen enough"))
 	s.do("its budget", press("5"), s.sees("300k"), chromedp.WaitVisible(".plot canvas"))

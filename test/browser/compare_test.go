@@ -37,7 +37,7 @@ func TestPersonForksAndCompares(t *testing.T) {
 	s.do("the form of turn 2", chromedp.Focus(`button[aria-label="Fork after turn 2"]`), press(kb.Enter), chromedp.WaitVisible("dialog input[name=dir]"))
 	s.do("a fork in the directory of the run is refused", chromedp.SendKeys("dialog input[name=dir]", origin+kb.Enter), s.sees("both would write there"))
 	s.do("fork into the copy", chromedp.Evaluate(`document.querySelector("dialog input[name=dir]").value = ""`, nil), chromedp.SendKeys("dialog input[name=dir]", fork), chromedp.SendKeys("dialog textarea[name=prompt]", "what about "+`<img src=x onerror="window.hacked=1">`), chromedp.SendKeys("dialog input[name=dir]", kb.Enter), chromedp.WaitNotPresent("dialog"))
-	s.do("the fork is shown, and ends", chromedp.Poll(`!location.hash.includes(`+quote(run)+`)`, nil), chromedp.Poll(`document.querySelector(".status.ended")`, nil))
+	s.do("the fork is shown, and ends", chromedp.Poll(`!location.hash.includes(`+quote(run)+`)`, nil), chromedp.Poll(`document.querySelector(".status.ended")`, nil), s.sees("fork of "+run[:10]))
 	s.do("compare with the origin, whose id is there", press("v"), chromedp.WaitVisible("dialog input[name=other]"), chromedp.SendKeys("dialog input[name=other]", kb.Enter), s.sees("First difference: root, turn"), s.sees("what about <img"))
 	var first string
 	var hacked bool

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -60,5 +61,34 @@ func TestEndedSessionIsSignedInAgain(t *testing.T) {
 		if before != after {
 			t.Errorf("a run that is %s: %d requests, and 3 s later %d", name, before, after)
 		}
+	}
+}
+
+// A link signs nobody in as somebody else without asking, tabs pass a session on to tabs of its owner only, and an address sends no
+// request outside of the API.
+func TestLinkDoesNotReplaceASessionOfAnotherOwner(t *testing.T) {
+	s := newStage(t)
+	s.signIn()
+	as := func(name string) chromedp.Action {
+		return chromedp.Tasks{chromedp.Evaluate(`sessionStorage.setItem("troupe.owner", `+quote(name)+`)`, nil), chromedp.Reload(), s.sees("as " + name)}
+	}
+	follow := func() chromedp.Action {
+		_, ticket, _ := strings.Cut(s.cli("ui"), "#")
+		return chromedp.Tasks{chromedp.Evaluate("location.hash="+quote(ticket), nil), chromedp.WaitVisible(".signin .danger")}
+	}
+	s.do("the page says as whom it works", as("bob"))
+	s.do("a link of an operator asks", follow())
+	s.checkWithAxe("sign-in-as-another")
+	s.do("the person stays", chromedp.Click("button.primary"), s.sees("as bob"), chromedp.WaitVisible("#find"))
+	second := s.newTab("second")
+	second.do("a fresh tab gets the session", chromedp.Navigate("http://"+s.address+"/#/runs"), second.sees("as bob"))
+	second.do("one of another owner does not", chromedp.Evaluate(`sessionStorage.setItem("troupe.owner", "eve"); sessionStorage.removeItem("troupe.session")`, nil), chromedp.Reload(), chromedp.WaitVisible("input[name=token]"))
+	s.do("a link that is used up signs nobody out", chromedp.Navigate("about:blank"), chromedp.Navigate("http://"+s.address+"/#ticket=used"), chromedp.WaitVisible("#find"), s.sees("as bob"))
+	s.do("the person goes on as the other", follow(), chromedp.Click("button.danger"), chromedp.WaitVisible("#find"), s.lacks("as bob"))
+	second.do("the tab of another owner still does not take it", chromedp.Sleep(300*time.Millisecond), chromedp.WaitVisible("input[name=token]"))
+	var sent []string
+	s.do("an address that leaves the API", chromedp.Evaluate(`location.hash = "#/run/..\\..\\..\\v1\\models"`, nil), s.sees("There is no such run"), chromedp.Evaluate(`performance.getEntriesByType("resource").map(e => new URL(e.name).pathname).filter(p => !p.startsWith("/api/v1/") && !p.startsWith("/ui/"))`, &sent))
+	if len(sent) != 0 {
+		t.Errorf("the page asked for %q", sent)
 	}
 }

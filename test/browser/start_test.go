@@ -134,4 +134,6 @@ func (s *stage) filterRuns(run, script string) {
 	// A page of one run stands for one of 1000.
 	s.do("pages of one", chromedp.Evaluate(`{ const real = fetch; window.fetch = (path, more) => real(String(path).replace("limit=1000", "limit=1"), more); }`, nil), s.sees("the newest 1 runs; there are older ones"), count(1),
 		press("m"), count(2), chromedp.Poll(`document.querySelector(".count").innerText.includes("older")`, nil), press("m"), s.sees("2 runs"), s.lacks("older ones"), count(2))
+	s.do("the list has the keys at once, and Enter in the search opens what is selected", press("j"), chromedp.Poll(`document.activeElement.className === "rows" && document.querySelector('[aria-selected="true"]').ariaPosInSet === "2"`, nil),
+		press("/"), press(kb.Enter), chromedp.WaitVisible("nav.tabs"), s.sees("run "+run[:10]))
 }

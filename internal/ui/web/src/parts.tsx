@@ -155,7 +155,7 @@ export function Form({ title, fields, confirm, danger, note, submit, close, chan
       setBusy(false);
     }
   };
-  useEffect(() => { if (error) box.current?.querySelector("form > .problem")?.scrollIntoView({ block: "nearest" }); }, [error, busy]);
+  useEffect(() => { if (error) [...(box.current?.querySelectorAll("form > .problem") ?? [])].at(-1)?.scrollIntoView({ block: "nearest" }); }, [error, busy]);
   return (
     <dialog ref={box} onClose={close} aria-labelledby="form-title" onKeyDown={(e) => e.stopPropagation()}>
       <form onSubmit={send} onChange={(e) => changed?.(valuesOf(e.currentTarget))}>

@@ -44,7 +44,7 @@ export function Runs() {
   const [older, setOlder] = useState<{ list: RunInfo[]; more: boolean } | null>(null); // as they were when they were asked for
   const [failed, setFailed] = useState("");
   const [filters, setFilters] = useState(readFilters);
-  const [at, setAt] = useState("");
+  const [picked, setAt] = useState("");
   const [starting, setStarting] = useState(false);
   const newest = data?.doc ?? [], known = new Set(newest.map((r) => r.run_id));
   const all = [...newest, ...(older?.list ?? []).filter((r) => !known.has(r.run_id))];
@@ -58,7 +58,8 @@ export function Runs() {
   };
   useKeys({ "/": () => document.getElementById("find")?.focus(), n: () => setStarting(true), m: readOlder, c: clear });
   useEffect(() => { const on = () => setFilters(readFilters()); addEventListener("hashchange", on); return () => removeEventListener("hashchange", on); }, []);
-  useEffect(() => { if (!list.some((r) => r.run_id === at)) setAt(list[0]?.run_id ?? ""); });
+  const at = list.some((r) => r.run_id === picked) ? picked : list[0]?.run_id ?? "";
+  useEffect(() => setAt(at), [at]); // a run that begins later does not take its place
   const open = (run: string) => go("#/run/" + run);
   const select = (name: keyof Filters, label: string, every: string, options: string[], text = (o: string) => line(o, 40)) => (
     <select aria-label={label} value={filters[name]} onChange={(e) => set(name, e.currentTarget.value)}><option value="">{every}</option>{options.map((o) => <option key={o} value={o}>{text(o)}</option>)}</select>);
