@@ -304,7 +304,7 @@ agents:
 	s.do("head and tree say that it is frozen", chromedp.WaitVisible("main .bar .s-frozen"), press("1"), s.sees("The run is frozen: only closing turns"))
 	s.do("unfreeze", press("b"), chromedp.WaitVisible(`dialog input[name=tokens]`), s.sees("a new limit, which lifts the freeze"), chromedp.SendKeys(`dialog input[name=tokens]`, kb.Enter), s.sees("frozen → at work"), press(kb.Enter), chromedp.WaitNotPresent("dialog"), chromedp.WaitNotPresent("main .bar .s-frozen"))
 	s.do("raise the budget", press("b"), chromedp.WaitVisible(`dialog input[name=tokens]`), chromedp.SendKeys(`dialog input[name=tokens]`, "300000"+kb.Enter), s.sees("Tokens: 200k → 300k"), press(kb.Enter), chromedp.WaitNotPresent("dialog"))
-	s.do("the new limit is shown", press("5"), s.sees("300k"))
+	s.do("the new limit is shown", press("5"), s.sees("300k"), s.sees("tokens charged for calls whose usage is unknown"))
 	s.do("why it stopped, of a run that has not", press("3"), s.sees("it has not stopped"), s.lacks("models 0ms"))
 	s.do("hostile texts are texts", press("2"), s.sees("<script>window.hacked=1</script>"), s.sees(`\u202e`), s.sees(`\x1b[31mred \u2800\u3164\ufe01\U000e0100❤`+"\ufe0f"))
 	var hacked bool

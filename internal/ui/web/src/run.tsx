@@ -2,7 +2,7 @@
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { follow, get, isFinal, post, type Result, type RunInfo, type Spend, url } from "./api";
 import { RunModel } from "./model";
-import { line, modelName, reasonText, spendOf, spent, took, tokens, usd } from "./text";
+import { json, line, modelName, reasonText, spendOf, spent, took, tokens, usd } from "./text";
 import { Badge, Form, Problem, Text, explain, go, leaveField, useData, useKeys } from "./parts";
 import { Inbox } from "./inbox";
 import { Transcript, Tree } from "./agents";
@@ -175,7 +175,7 @@ function Events({ model }: { model: RunModel }) {
     <div class="pad" tabIndex={0} role="region" aria-label="View">
       <input id="find-event" type="search" aria-label="Kind or agent" placeholder="Kind or agent  /" value={find} onInput={(e) => setFind(e.currentTarget.value)} onKeyDown={leaveField()} />
       <p class="quiet">The newest {list.length} of {model.count} events that were read.</p>
-      <ul class="events" id="events" data-count={model.count}>{list.map((e) => <li key={e.id}><details><summary><time>{e.ts.slice(11, 23)}</time> <b>{line(e.kind)}</b> {line(e.agent)} <span>{line(JSON.stringify(e.data ?? {}), 160)}</span></summary><Text text={JSON.stringify(e, null, 1)} /></details></li>)}</ul>
+      <ul class="events" id="events" data-count={model.count}>{list.map((e) => <li key={e.id}><details><summary><time>{e.ts.slice(11, 23)}</time> <b>{line(e.kind)}</b> {line(e.agent)} <span>{line(JSON.stringify(e.data ?? {}), 160)}</span></summary><Text text={json(e)} /></details></li>)}</ul>
     </div>
   );
 }

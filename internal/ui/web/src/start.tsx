@@ -1,7 +1,7 @@
 // The form that starts a run, made from the definition of the agent that it begins with.
 import { useState } from "preact/hooks";
 import { get, post, type AgentInfo } from "./api";
-import { line, modelName, tokens, took, usd } from "./text";
+import { json, line, modelName, tokens, took, usd } from "./text";
 import { ofMoney, ofTokens } from "./amount";
 import { Form, Problem, Text, go, useData, type Field } from "./parts";
 
@@ -71,7 +71,7 @@ function Definition({ a }: { a: AgentInfo }) {
     <div class="definition" aria-live="polite">
       <p>{line(a.description, 600)}</p>
       <dl>{rows.filter(([, v]) => v).map(([k, v]) => <div key={k}><dt>{k}</dt><dd>{v}</dd></div>)}</dl>
-      {a.output_schema && <details><summary>Its answer satisfies a JSON Schema{Object.keys(a.output_schema.properties ?? {}).length ? ": " + Object.keys(a.output_schema.properties).map((p) => line(p, 40)).join(", ") : ""}</summary><Text text={JSON.stringify(a.output_schema, null, 1)} /></details>}
+      {a.output_schema && <details><summary>Its answer satisfies a JSON Schema{Object.keys(a.output_schema.properties ?? {}).length ? ": " + Object.keys(a.output_schema.properties).map((p) => line(p, 40)).join(", ") : ""}</summary><Text text={json(a.output_schema)} /></details>}
     </div>
   );
 }

@@ -12,6 +12,9 @@ const escape = (text: string): string => text.replace(harmful, (c) => {
   return n < 0x80 ? "\\x" + n.toString(16).padStart(2, "0") : n <= 0xffff ? "\\u" + n.toString(16).padStart(4, "0") : "\\U" + n.toString(16).padStart(8, "0");
 });
 
+/** json is a document as people read it, whose harmful characters are escapes of JSON. */
+export const json = (doc: unknown): string => JSON.stringify(doc, null, 1).replace(harmful, (c) => [...Array(c.length).keys()].map((i) => "\\u" + c.charCodeAt(i).toString(16).padStart(4, "0")).join(""));
+
 const textOf = (text: unknown): string => (typeof text === "string" ? text : text == null ? "" : String(text));
 
 // cut is the beginning of a text of at most max characters; no pair of surrogates is cut in two.
