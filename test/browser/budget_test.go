@@ -51,6 +51,7 @@ agents:
 `)
 	s.signIn()
 	run := s.start(model, "lead", "--agents", s.work, "--agent", "boss")
+	s.do("the tree says what the boss waits for", chromedp.Navigate("http://"+s.address+"/#/run/"+run+"/tree"), s.sees("waits for 1 child"))
 	button := `button[aria-label^="Limit or freeze keeper"]`
 	s.do("the budget", chromedp.Navigate("http://"+s.address+"/#/run/"+run+"/budget"), s.sees("By model"), s.sees("script/"), s.sees("Tokens by agent over time"), chromedp.WaitVisible(button))
 	s.do("a limit that changes nothing is refused", chromedp.Focus(button), press(kb.Enter), chromedp.WaitVisible("dialog input[name=tokens]"), chromedp.SendKeys("dialog input[name=tokens]", kb.Enter), s.sees("nothing would change"))

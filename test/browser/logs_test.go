@@ -25,7 +25,7 @@ func TestLogEntriesAreReadByKeyboard(t *testing.T) {
 	run := s.start(model, "look "+hostile, "--max-turns", "100", "--max-tool-calls", "1000")
 	s.do("the run ends", chromedp.Navigate("http://"+s.address+"/#/run/"+run), chromedp.Poll(`document.querySelector(".status.ended")`, nil))
 	s.do("the entries of the root", press("9"), s.sees("Log entries"), s.sees("submitted"))
-	s.do("the first entry is opened with Enter", chromedp.Focus(".rows"), press(kb.Home), press(kb.Enter), s.sees("Bytes"), s.sees("look <img src=x"), s.sees(`\u202e`), s.sees("000000  "))
+	s.do("the first entry is opened with Enter", press(kb.Home), press(kb.Enter), s.sees("Bytes"), s.sees("look <img src=x"), s.sees(`\u202e`), s.sees("000000  "))
 	var hacked bool
 	s.do("no script of a model ran", chromedp.Evaluate(`"hacked" in window || !!document.querySelector("main img, main script")`, &hacked))
 	if hacked {

@@ -32,7 +32,7 @@ agents:
 	run := s.start(model, "lead", "--agents", s.work, "--agent", "boss")
 	s.do("the chart and the list", chromedp.Navigate("http://"+s.address+"/#/run/"+run+"/messages"), chromedp.WaitVisible(".sequence canvas"), s.sees("delegate"), s.sees("kept it"), s.sees("<script>window.hacked=1"))
 	s.do("the list has the names of the chart, with the id where two share one", s.sees("boss → keeper root-1-0"), s.sees("keeper root-2-0 → boss"))
-	s.do("the answer", chromedp.Focus(".rows"), press(kb.End), press(kb.Enter), s.sees("keeper (root-2-0) → boss (root)"), s.sees("nats --context troupe sub 'troupe.evt."+run+".root.delegation.finished'"))
+	s.do("the answer", press(kb.End), press(kb.Enter), s.sees("keeper (root-2-0) → boss (root)"), s.sees("nats --context troupe sub 'troupe.evt."+run+".root.delegation.finished'"))
 	s.checkView("messages-open")
 	var hacked bool
 	s.do("it is closed", press(kb.Escape), chromedp.WaitNotPresent(".entry"), chromedp.Evaluate(`"hacked" in window || !!document.querySelector("main img, main script")`, &hacked))

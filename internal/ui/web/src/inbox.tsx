@@ -124,8 +124,10 @@ function useSettled(list: Question[]): { box: { current: HTMLOListElement | null
       return [key, old && Math.abs(old.top - top) < 2 ? old : { top, at: now }];
     }));
     if (changed.current.keys !== keys.join("\n")) changed.current = { keys: keys.join("\n"), at: now };
-    const timer = setTimeout(() => box.current?.classList.add("settled"), settling + 10);
-    if (now - Math.max(changed.current.at, ...[...moved.current.values()].map((m) => m.at)) < settling) box.current!.classList.remove("settled");
+    const left = settling - now + Math.max(changed.current.at, ...[...moved.current.values()].map((m) => m.at));
+    box.current!.classList.toggle("settled", left <= 0);
+    if (left <= 0) return;
+    const timer = setTimeout(() => box.current?.classList.add("settled"), left + 10);
     return () => clearTimeout(timer);
   });
   const isOver = (at: number): boolean => performance.now() - at >= settling;
