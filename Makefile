@@ -105,9 +105,10 @@ picture:  build ; sh docs/picture.sh
 # the page of a node from its TypeScript (internal/ui/web), with npm; then its terms
 page:     ; go run -C build ./bundle ../internal/ui && $(MAKE) licenses
 # the page in a real Chromium; its pictures are in the temporary directory
+PAGE_TESTS := -run '^Test'
 browser:
 	command -v chromium >/dev/null || apt-get install -y -q chromium >/dev/null
-	cd test/browser && npm ci --ignore-scripts --no-audit --no-fund && go vet -tags browser . && go test -tags browser -count=1 -timeout 10m .
+	cd test/browser && npm ci --ignore-scripts --no-audit --no-fund && go vet -tags browser . && go test -tags browser -count=1 -timeout 10m . $(PAGE_TESTS)
 # the pictures of the page in the docs, in a real Chromium; a scripted model answers
 PAGE_PICTURES := -run '^TestPicturesOfTheDocs$$' -page.pictures
 page-pictures:
