@@ -131,8 +131,8 @@ type RunAccepted struct {
 	Ahead        int    `json:"ahead,omitempty"`
 	// Continues is the run of the conversation whose history the run continues; "": none.
 	Continues string `json:"continues,omitempty"`
-	Schedule     string `json:"schedule_id,omitempty"` // the schedule that was made instead of a run
-	Next         string `json:"next,omitempty"`        // when its first run is due; RFC 3339
+	Schedule  string `json:"schedule_id,omitempty"` // the schedule that was made instead of a run
+	Next      string `json:"next,omitempty"`        // when its first run is due; RFC 3339
 	// LimitUSD is the limit in dollars; 0: none. Estimated: list prices are used for a gateway.
 	LimitUSD     float64 `json:"max_budget_usd,omitempty"`
 	Estimated    bool    `json:"estimated,omitempty"`
