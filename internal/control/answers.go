@@ -236,8 +236,12 @@ func (r *Runs) tryClaim(ctx context.Context, run string, claim AnsweredQuestion,
 		switch {
 		case missing:
 			return false
-		case i >= 0 && row.Answered[i].Request == claim.Request:
-			return false
+		case i >= 0 && row.Answered[i].Request == claim.Request: // it is sent again: as young as a new one, or it counts as doubtful
+			renews := !row.Answered[i].Logged && row.Answered[i].AtMS < claim.AtMS
+			if renews {
+				row.Answered[i] = claim
+			}
+			return renews
 		case i >= 0, row.hasClosed(claim, open):
 			refusal = answeredError(claim.Query, run)
 			return false

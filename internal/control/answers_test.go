@@ -117,6 +117,34 @@ func TestOneOfTwoAnswersCounts(t *testing.T) {
 	}
 }
 
+// A request that is sent again renews its mark: an older one would count as that of a process that has died, and be taken
+// away before the answer is in the log.
+func TestTheMarkOfARequestThatIsSentAgainIsYoung(t *testing.T) {
+	t.Parallel()
+	runs := OpenRuns(bucketsOf(t, startEmbedded(t)))
+	if _, err := runs.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive}); err != nil {
+		t.Fatal(err)
+	}
+	q := supervisor.OpenQuestion{Agent: "root", Query: "q", Asked: 3}
+	open := RowSummary{supervisor.Summary{Phase: supervisor.Live, Questions: []supervisor.OpenQuestion{q}}, 3, mailbox.Form}
+	now := time.Now()
+	first := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "once", AtMS: now.Add(-2 * requestTimeout).UnixMilli()}
+	again := first
+	again.AtMS = now.UnixMilli()
+	for _, claim := range []AnsweredQuestion{first, again} {
+		if err := runs.claimAnswer(t.Context(), "r", claim, open); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := runs.settleAnswer(t.Context(), "r", first, false); err != nil { // by a request that has seen the old mark
+		t.Fatal(err)
+	}
+	row, _, err := runs.getRow(t.Context(), "r")
+	if err != nil || len(row.Answered) != 1 || row.Answered[0].isDoubtful(now) {
+		t.Errorf("%v %+v", err, row.Answered)
+	}
+}
+
 // Who looked at a question before another answer closed it does not answer it again: the row has forgotten the mark with
 // the question.
 func TestAnAnswerToAQuestionThatWasClosedMeanwhileIsRefused(t *testing.T) {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -63,12 +64,25 @@ func (c *runViews) viewRuns(ctx context.Context, rows []Row, needsReplay func(ru
 		c.checkRows(ctx, results, lagging)
 	}
 	inParallel(findRows(results, func(r viewResult) bool { return r.err == nil && (r.freshness != rowCurrent || needsReplay(r.view)) }), func(i int) {
-		results[i].view, results[i].err = c.replayView(ctx, results[i].view.row)
+		view, err := c.replayInList(ctx, results[i].view.row)
+		if !errors.Is(err, errReplaying) { // else it is shown as its row has it, and the next list has read more
+			results[i].view, results[i].err = view, err
+		}
 	})
 	inParallel(findRows(results, func(r viewResult) bool { return r.err == nil && len(r.view.row.Answered) > 0 }), func(i int) {
 		results[i].err = c.settleMarks(ctx, &results[i].view)
 	})
 	return results
+}
+
+// listReplayTime is how long a list waits for the replay of one of its runs.
+const listReplayTime = 2 * time.Second
+
+// replayInList is replayView for a run of a list, which one run of many agents must not hold up.
+func (c *runViews) replayInList(ctx context.Context, row Row) (runView, error) {
+	ctx, stop := context.WithTimeout(ctx, listReplayTime+replyReserve)
+	defer stop()
+	return c.replayView(ctx, row)
 }
 
 // checkRows finds the freshness of some rows.

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -59,6 +60,42 @@ func TestARequestWaitsOnceForAllRowsThatLag(t *testing.T) {
 	})
 	lag(agent.Park{Query: "q"}) // a copy, which changes nothing; only a replay tells
 	measure("list", func() int { return len(listIDs(t, c, client.ListRequest{State: client.RunParked})) })
+}
+
+// cutStore is a store whose log of one run takes longer to read from its beginning than any request has.
+type cutStore struct {
+	mailbox.Store
+	run *string
+}
+
+func (s cutStore) Read(ctx context.Context, at mailbox.Address, after, through uint64, each func(mailbox.Message) error) error {
+	if after == 0 && at.Run() == *s.run {
+		return context.DeadlineExceeded
+	}
+	return s.Store.Read(ctx, at, after, through, each) //nolint:wrapcheck // as the store
+}
+
+// A run whose log takes too long to replay is in lists as its row has it: it does not keep the questions of all others from
+// their people.
+func TestOneLongLogHoldsUpNoList(t *testing.T) {
+	t.Parallel()
+	long, none := "r1", ""
+	post := cutStore{memory.New(memory.Config{}), &none}
+	c := newControl(Config{Post: post, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))}).parts.viewer
+	for _, run := range []string{"r0", long} {
+		if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: run, State: client.RunLive}); err != nil {
+			t.Fatal(err)
+		}
+		super := mailbox.At(run, mailbox.Super)
+		putEntry(t, post, super, "", supervisor.Opened{Run: run, Goal: "work", Root: "a", Definitions: []supervisor.Definition{{Name: "a"}}}, false)
+		putEntry(t, post, super, mailbox.At(run, "root"), agent.Park{Query: "q", Question: strings.Repeat("Which? ", 1000), Reason: spec.NeedsHuman}, false)
+	}
+	for _, *post.run = range []string{none, long} { // the first request writes the Summaries
+		list, err := c.listQuestions(t.Context(), struct{}{})
+		if got, _ := list.([]Question); err != nil || len(got) != 2 {
+			t.Errorf("with a long log of %q: %v, %d questions", *post.run, err, len(got))
+		}
+	}
 }
 
 // Questions that do not fit a reply are cut, and then left out: the request does not fail.

@@ -16,8 +16,10 @@ const (
 	// superEntriesMin is how many entries the log of a supervisor must have for its state to be kept: a shorter one is
 	// replayed in less time than it is worth.
 	superEntriesMin = 1000
-	// superStatesMax is how many states a node keeps, superBytesMax how many bytes their logs have together: a state takes
-	// some four times the memory of its log.
+	// superStatesMax is how many states a node keeps, superBytesMax how many bytes the logs of all but the newest of them
+	// have together: a state takes some four times the memory of its log. It does not count states of logs that were not
+	// read to their end, of which it keeps longReplaysMax: if two such runs removed what was read of each other, neither
+	// would ever be read.
 	superStatesMax = 16
 	superBytesMax  = 32 << 20
 	// superAge is how long a state is kept without a request for it.
@@ -197,13 +199,21 @@ func (s *superStates) leave(t *superTurn, run string) {
 func (s *superStates) keep(k *superState, now time.Time) {
 	k.used = now
 	s.list = append(s.list, k)
-	sum := 0
-	for i := len(s.list) - 1; i >= 0; i-- {
-		if sum += s.list[i].bytes; sum > superBytesMax && i < len(s.list)-1 || len(s.list)-i > superStatesMax {
-			s.list = slices.Delete(s.list, 0, i+1)
-			break
+	sum, unfinished := 0, 0
+	var kept []*superState
+	for i, k := range slices.Backward(s.list) {
+		if k.unfinished {
+			unfinished++
+		} else {
+			sum += k.bytes
+		}
+		isTooMuch := unfinished > longReplaysMax || !k.unfinished && sum > superBytesMax && i < len(s.list)-1
+		if !isTooMuch && len(kept) < superStatesMax {
+			kept = append(kept, k)
 		}
 	}
+	slices.Reverse(kept)
+	s.list = kept
 	time.AfterFunc(superAge+time.Second, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -183,4 +184,22 @@ func TestFewLongLogsAreReplayedAtOnce(t *testing.T) {
 			t.Errorf("%d long logs were replayed at once, want %d", most.Load(), longReplaysMax)
 		}
 	})
+}
+
+// Two runs of many agents whose logs take longer than a request are both read to their ends: neither removes what was
+// read of the other.
+func TestStatesOfUnfinishedReplaysDoNotRemoveEachOther(t *testing.T) {
+	states := newSuperStates()
+	now := time.Now()
+	for i := range longReplaysMax + 1 {
+		states.keep(&superState{run: string(rune('a' + i)), bytes: superBytesMax, unfinished: true}, now)
+	}
+	states.keep(&superState{run: "whole", entries: superEntriesMin, bytes: superBytesMax}, now)
+	var kept []string
+	for _, k := range states.list {
+		kept = append(kept, k.run)
+	}
+	if got := strings.Join(kept, " "); got != "b c d e whole" {
+		t.Errorf("kept: %s", got)
+	}
 }

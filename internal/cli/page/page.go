@@ -194,6 +194,17 @@ func (cs *Commands) token() (string, error) {
 	return token, err
 }
 
+// ticketClient asks the address itself: not another one to which it is sent on, and no proxy of the environment, which
+// would read the token where the connection is not encrypted.
+func ticketClient(at *url.URL) *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
+	transport.DisableKeepAlives = true
+	if at.Scheme == "http" {
+		transport.Proxy = nil
+	}
+	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
 // askTicket asks a node for a ticket.
 func askTicket(ctx context.Context, at, token string) (t httpapi.Ticket, err error) {
 	ctx, cancel := context.WithTimeout(ctx, ticketTimeout)
@@ -203,7 +214,7 @@ func askTicket(ctx context.Context, at, token string) (t httpapi.Ticket, err err
 		return t, fmt.Errorf("%w: %w", errTicket, err)
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
-	reply, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(r)
+	reply, err := ticketClient(r.URL).Do(r)
 	if err != nil {
 		return t, fmt.Errorf("%w: %w", errTicket, err)
 	}

@@ -1,6 +1,8 @@
 package page
 
 import (
+	"net/http"
+	"net/url"
 	"testing"
 
 	"github.com/troupe-run/troupe/client"
@@ -26,6 +28,19 @@ func TestTheTokenStaysOnThisMachine(t *testing.T) {
 	for given, want := range map[string]string{"http://localhost:8420": "http://127.0.0.1:8420", "http://localhost": "http://127.0.0.1:80", "https://localhost:8420/": "https://localhost:8420", "http://[::1]:8420": "http://[::1]:8420"} {
 		if got, err := checkURL(given); err != nil || got != want {
 			t.Errorf("--url %s: %q, %v; want %q", given, got, err, want)
+		}
+	}
+}
+
+// A proxy of the environment would read the token where the connection is not encrypted.
+func TestNoProxyGetsTheTokenInTheClear(t *testing.T) {
+	for address, hasProxy := range map[string]bool{"http://127.0.0.1:8420": false, "http://198.51.100.7:8420": false, "https://troupe.example.com": true} {
+		at, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if transport := ticketClient(at).Transport.(*http.Transport); (transport.Proxy != nil) != hasProxy {
+			t.Errorf("%s: asks a proxy: %t", address, !hasProxy)
 		}
 	}
 }
