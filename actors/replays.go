@@ -18,11 +18,12 @@ const ReplaysAtOnceDefault = 64
 
 const (
 	// replayTurn and supervisorTurn are how long a replay counts. A log that cannot be read now is tried again and again,
-	// and must not hold up the others. The log of a supervisor is as long as its run is large.
+	// and must not hold up the others; turns are looked at each replayTurn. The log of a supervisor is as long as its run
+	// is large.
 	replayTurn     = 2 * time.Second
 	supervisorTurn = 15 * time.Second
-	// besideSupervisors is how many others of classWake replay while a supervisor does: without it they have no
-	// reservations, and requests about the run no answers, so the processors are for it.
+	// besideSupervisors is how many other logs may be replayed for another one of classWake to begin while a supervisor
+	// replays: without it they have no reservations, and requests about the run no answers, so the processors are for it.
 	besideSupervisors = 8
 )
 

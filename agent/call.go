@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Call is one tool call of the last reply: what the model asked for, how far it is, and what it came to. Only end
-// writes its Result, and a call that has ended stays as it is.
+// Call is one tool call of the last reply: what the model asked for, how far it is, and what it came to. end writes its
+// Result; a retry keeps the failure there meanwhile, and a question about a call of unknown outcome adds to the Result.
 type Call struct {
 	model.ToolCall
 	callProgress

@@ -58,7 +58,7 @@ func (p callProgress) notRunText() string {
 	return "never started"
 }
 
-// notRunAs is what a call had come to that ends before it begins.
+// notRunAs says of a call that ends without another attempt whether an attempt of it was lost, or none has begun.
 func (p callProgress) notRunAs() event.Synthetic {
 	if p.isLost() {
 		return event.Killed

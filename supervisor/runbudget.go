@@ -25,8 +25,8 @@ func (b runBudget) isAmple() bool {
 	return b.Waiting() == 0 && !b.holders.recalling && !b.Frozen && b.Pool.Overrun.Zero()
 }
 
-// grantAllowance adds an allowance to the grant that was just made, if the agent asked for one and ahead: the run
-// allows attempts without a request.
+// grantAllowance adds an allowance to the grant that was just made, if the agent asked for one and the run allows
+// attempts without a request (ahead).
 func (b runBudget) grantAllowance(m Member, f agent.Reserve, ahead bool) (runBudget, *budget.Allowance) {
 	if !ahead || f.Ahead < 1 || f.Request.Final || m.Stopping { //mutant:allowance-while-others-wait
 		return b, nil

@@ -123,7 +123,8 @@ func (c *commander) lookForQuestion(ctx context.Context, r client.AnswerRequest)
 }
 
 // checkAnswer refuses an answer that the agent would not take: to another call than the one that is asked
-// about, after the question has expired, or for longer than a rule can say.
+// about, after the question has expired, by a person whose approval does not count (again), by approve where the question
+// offers options, or for longer than a rule can say.
 func checkAnswer(r client.AnswerRequest, q supervisor.OpenQuestion, now time.Time) error {
 	switch {
 	case r.Digest != "" && r.Digest != q.Digest:

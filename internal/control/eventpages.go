@@ -28,7 +28,7 @@ const (
 	indexAttemptsMax = 3
 )
 
-var errReplaying = &client.Error{Code: client.CodeLimit, Text: "the logs of the run are still being read", Hint: "ask again in a moment: the node goes on reading", Retry: replayRetry}
+var errReplaying = &client.Error{Code: client.CodeLimit, Text: "the logs of the run are still being read", Hint: "ask again in a moment: the node keeps what it has read", Retry: replayRetry}
 
 // eventPages keeps an index of the events of each run that clients read: the first request for a run replays its logs,
 // and the next ones read only what has been appended since. An index has the events of one run, and whoever may read a

@@ -17,7 +17,7 @@ const (
 	// reads the logs instead.
 	feedBytesMax = 1 << 20
 	// pausePerReader and flushPauseMax set how long a stream waits after it has sent events, for more of them:
-	// pausePerReader for each stream of the server, at least flushPause.
+	// pausePerReader for each stream that the token has opened, at least flushPause.
 	pausePerReader = time.Millisecond
 	flushPauseMax  = 500 * time.Millisecond
 )
@@ -40,7 +40,8 @@ type feeds struct {
 	readers int
 }
 
-// runFeed follows one run for all streams of its events: the node has one subscription, and decodes an event once.
+// runFeed follows one run for the streams of its events that one token opens: they share a subscription, and each event is
+// decoded once for them.
 type runFeed struct {
 	feeds  *feeds
 	run    string

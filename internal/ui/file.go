@@ -40,7 +40,8 @@ type RunFile struct {
 }
 
 // File returns the page with the data of one run in it. It is complete in itself: its policy allows its own
-// script and style, and no request. Long texts, and then the oldest events, are left out until it is small enough.
+// script and style, and no request. Long texts, and then the oldest events and the newest parts of the timeline, are left
+// out until it is small enough.
 func File(r RunFile) ([]byte, error) {
 	r, err := maskFile(r)
 	if err != nil {

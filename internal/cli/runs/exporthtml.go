@@ -10,7 +10,6 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/session"
-	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/internal/term"
 	"github.com/troupe-run/troupe/internal/ui"
 )
@@ -28,7 +27,7 @@ func (cs *Commands) exportPage(run string) error {
 		if err != nil {
 			return err
 		}
-		doc.Mask = redact.New(redact.Config{}).MaskText
+		doc.Mask = cs.Sessions.Secrets().MaskText
 		page, err := ui.File(doc)
 		if errors.Is(err, ui.ErrTooLarge) {
 			return exit.UsageError(s.Command("export "+run+" --logs")+" writes all of it", "%w", err)

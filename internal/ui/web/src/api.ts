@@ -242,7 +242,7 @@ async function takeSlot(): Promise<(() => void) | null> {
 
 // untilShown waits until the tab is visible.
 const untilShown = (signal: AbortSignal): Promise<void> => new Promise((done) => {
-  const look = () => { if (!document.hidden || signal.aborted) { document.removeEventListener("visibilitychange", look); done(); } };
+  const look = () => { if (!document.hidden || signal.aborted) { document.removeEventListener("visibilitychange", look); signal.removeEventListener("abort", look); done(); } };
   document.addEventListener("visibilitychange", look);
   signal.addEventListener("abort", look);
   look();
@@ -301,6 +301,7 @@ async function stream(r: Reading): Promise<boolean> {
     throw e;
   } finally {
     document.removeEventListener("visibilitychange", hide);
+    cut.abort(); // also after an event that could not be shown
   }
 }
 
