@@ -17,8 +17,9 @@ import (
 // of this machine.
 var keysInEnvironment = []string{"ANTHROPIC_", "OPENAI_", "GEMINI_", "GOOGLE_", "OLLAMA_", "TROUPE_", "XDG_", "HOME="}
 
-// The examples use public packages only: copied into a module of its own, which replaces troupe by this tree, each
-// builds, runs without a key, and prints what its test says.
+// The examples use public packages only: copied into a module of its own, which finds troupe in this tree, each
+// builds, runs without a key, and prints what its test says. A workspace shares what was compiled of this tree; a module
+// that replaces troupe would compile all of it again.
 func TestExamplesBuildFromAnotherModule(t *testing.T) {
 	t.Parallel()
 	tree, err := filepath.Abs("..")
@@ -29,11 +30,11 @@ func TestExamplesBuildFromAnotherModule(t *testing.T) {
 	names := copyExamples(t, module)
 	writeFile(t, filepath.Join(module, documented, "main.go"), readProgram(t))
 	names = append(names, documented)
-	gomod := fmt.Sprintf("module example.org/programs\n\ngo %s\n\nrequire github.com/troupe-run/troupe v0.0.0\n\nreplace github.com/troupe-run/troupe => %s\n", goVersion(t), tree)
+	gomod := fmt.Sprintf("module example.org/programs\n\ngo %s\n\nrequire github.com/troupe-run/troupe v0.0.0\n", goVersion(t))
 	writeFile(t, filepath.Join(module, "go.mod"), []byte(gomod))
-	writeFile(t, filepath.Join(module, "go.sum"), readFile(t, "../go.sum"))
-	build := exec.Command("go", "build", "-mod=mod", "-ldflags=-s -w", "-o", "bin/", "./...") // without symbols: it links faster
-	build.Dir = module
+	writeFile(t, filepath.Join(module, "go.work"), []byte(fmt.Sprintf("go %s\n\nuse .\nuse %s\n\nreplace github.com/troupe-run/troupe v0.0.0 => %s\n", goVersion(t), tree, tree)))
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", "bin/", "./...") // without symbols: it links faster
+	build.Dir, build.Env = module, append(os.Environ(), "GOWORK="+filepath.Join(module, "go.work"))
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
