@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,12 +50,34 @@ func TestBottomLineNamesWhatWorks(t *testing.T) {
 			switch {
 			case named != (can && b.word != "") && !b.isSpare:
 				t.Errorf("%s: %q is named: %t, can: %t", scene.name, b.word, named, can)
-			case works && !can:
+			case works && !can && !slices.ContainsFunc(b.keys, func(k string) bool { return strings.Contains(open().press(k).m.notice, "does nothing now") }):
 				t.Errorf("%s: %v works and is not named", scene.name, b.keys)
 			case named && !works && !(b.show == "↑↓" && rows):
 				t.Errorf("%s: the bottom line names %s %s, which does nothing", scene.name, b.show, b.word)
 			}
 		}
+	}
+}
+
+// A key that does nothing now says so, and what was typed for its prompt does not become commands.
+func TestKeyThatDoesNothingSaysSo(t *testing.T) {
+	s := newScreen(t, 80, 24).openTeam()
+	s.learn(EventsRead{runID, endEvents()})
+	taken[Effect](s)
+	s.press("2", "b")
+	if !strings.Contains(s.draw(), "b does nothing now (change a limit of the run") {
+		t.Errorf("the notice:\n%s", s.draw())
+	}
+	at := s.clock.Add(-time.Second)
+	for _, letter := range "freeze" { // typed on, as to the prompt
+		at = at.Add(answerGuard / 2)
+		s.learn(Key{Name: string(letter), Text: string(letter), At: at})
+	}
+	if s.m.form != nil || s.m.prompt != nil || s.m.view != viewTranscript {
+		t.Error("the words for a prompt that was not opened were taken as commands")
+	}
+	if s.learn(Key{Name: "R", Text: "R", At: at.Add(2 * answerGuard)}); s.m.view != viewRuns {
+		t.Error("a key that is pressed later does nothing")
 	}
 }
 

@@ -67,6 +67,7 @@ type Model struct {
 	notice  string // about the last action
 	// noticeIsError says that the action failed.
 	noticeIsError bool
+	deafUntil     time.Time // until when letters are the text for a prompt that was not opened
 
 	filters map[view]string
 	lists   map[view]*list
@@ -153,11 +154,23 @@ func handleKey(m *Model, k Key) []Effect {
 		m.help = false
 		return nil
 	}
+	if k.At.Before(m.deafUntil) && k.Text != "" && k.Name != "q" {
+		m.deafUntil = k.At.Add(answerGuard)
+		return nil
+	}
 	m.notice, m.noticeIsError = "", false
+	dead := ""
 	for _, b := range bindings(m.view) {
-		if slices.Contains(b.keys, k.Name) && (b.when == nil || b.when(m)) {
+		switch {
+		case !slices.Contains(b.keys, k.Name):
+		case b.when == nil || b.when(m):
 			return b.do(m, k)
+		case dead == "":
+			dead = b.help
 		}
+	}
+	if dead != "" { // the words that were meant for its prompt are no keys
+		m.notice, m.deafUntil = k.Name+" does nothing now ("+dead+")", k.At.Add(answerGuard)
 	}
 	return nil
 }
