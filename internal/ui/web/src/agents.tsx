@@ -22,7 +22,7 @@ export function Tree({ model, selected, open, select }: { model: RunModel; selec
       <div class="head" aria-hidden="true"><span class="grow">Agent</span><span class="w8">State</span><span class="num narrow">Turn</span><span class="num narrow">Calls</span><span class="num">Tokens</span><span class="num">Dollars</span><span class="w8 narrow">Node</span></div>
       <Rows<Agent> rows={rows} id={(a) => a.id} label="Agents" selected={at} select={(id) => { setAt(id); select(id); }} open={(a) => open(a.id)} row={(a) => <>
         <span class="grow"><span class="branch">{"· ".repeat(Math.min(a.depth, 12))}</span><b>{line(a.name, 40)}</b> <small>{a.id}</small> <small class="doing">{line(model.doing(a), 60)}</small> <small>{story.has(a.id) ? "· " + line(story.get(a.id), 120) : ""}</small></span>
-        <span class="w8"><Badge state={a.state === "done" ? a.reason || "done" : a.state} /></span><span class="num narrow">{a.turn}</span><span class="num narrow">{a.calls}</span><span class="num">{tokens(a.tokens)}</span><span class="num">{usd(a.usd)}</span><span class="w8 narrow">{line(a.node, 20)}</span></>} />
+        <span class="w8"><Badge narrow state={a.state === "done" ? a.reason || "done" : a.state} /></span><span class="num narrow">{a.turn}</span><span class="num narrow">{a.calls}</span><span class="num">{tokens(a.tokens)}</span><span class="num">{usd(a.usd)}</span><span class="w8 narrow">{line(a.node, 20)}</span></>} />
     </>
   );
 }

@@ -45,7 +45,8 @@ export const explainUnsent = (e: unknown): string => (e instanceof TypeError ? "
 /** Text shows a foreign text as it is. */
 export const Text = ({ text, max }: { text: unknown; max?: number }) => <pre class="text">{clean(text, max)}</pre>;
 
-export const Badge = ({ state }: { state: string }) => <span class={"badge s-" + state.replace(/[^a-z_]/g, "")}>{line(reasonText(state))}</span>;
+/** Badge is a state or a stop reason; in a narrow column a cancel is only that. */
+export const Badge = ({ state, narrow }: { state: string; narrow?: boolean }) => <span class={"badge s-" + state.replace(/[^a-z_]/g, "")} title={line(reasonText(state))}>{line(narrow ? reasonText(state).split(",")[0] : reasonText(state))}</span>;
 
 export const Problem = ({ text }: { text: string }) => (text ? <p class="problem" role="alert">{line(text, 500)}</p> : null);
 
