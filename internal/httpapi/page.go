@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/ui"
@@ -23,9 +24,10 @@ func isPagePath(path string) bool {
 }
 
 // servePage serves the page, at the address of the node. Whoever asks for it as localhost is sent there: another program of
-// this machine may listen at ::1, which browsers try first, and would be of the same origin as the page.
-func servePage(w http.ResponseWriter, r *http.Request) {
-	if at := literalHost(r); at != "" {
+// this machine may listen at ::1, which browsers try first, and would be of the same origin as the page. A proxy may have
+// that name, if the operator says so.
+func (a access) servePage(w http.ResponseWriter, r *http.Request) {
+	if at := literalHost(r); at != "" && !slices.Contains(a.hosts, "localhost") {
 		http.Redirect(w, r, "http://"+at+"/", http.StatusTemporaryRedirect)
 		return
 	}

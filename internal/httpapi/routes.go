@@ -54,7 +54,7 @@ func (a *tokenAPI) newMux() http.Handler {
 	for _, r := range a.routes() {
 		mux.Handle(r.method+" "+r.path, r.handler)
 	}
-	mux.HandleFunc("GET /{$}", servePage)
+	mux.HandleFunc("GET /{$}", a.access.servePage)
 	mux.HandleFunc("GET "+pathAssets+"{name}", serveAsset)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { refuseUnknownPath(mux, w, r) })
 	return refuseNeedlessBody(mux)

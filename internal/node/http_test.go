@@ -322,21 +322,28 @@ func TestHTTPRefusesWhatItMust(t *testing.T) {
 	}), http.StatusOK, nil)
 }
 
-// A page at localhost would have the origin of whatever another account lets listen at ::1, which browsers try first.
+// A page at localhost would have the origin of whatever another account lets listen at ::1, which browsers try first. It is
+// served there only if the operator has named localhost, as that of a proxy.
 func TestPageOfLocalhostIsSentToTheAddress(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	_, w := startWeb(t)
-	w.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	r := w.request("GET", "/", "")
-	r.Host = "localhost:" + w.url[strings.LastIndexByte(w.url, ':')+1:]
-	reply, err := w.http.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reply.Body.Close()
-	if reply.StatusCode != http.StatusTemporaryRedirect || reply.Header.Get("Location") != w.url+"/" {
-		t.Errorf("%d, %q", reply.StatusCode, reply.Header.Get("Location"))
+	for _, hosts := range [][]string{nil, {"localhost"}} {
+		_, w := startWeb(t, func(c *Config) { c.HTTP.Hosts = hosts })
+		w.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		r := w.request("GET", "/", "")
+		r.Host = "localhost:" + w.url[strings.LastIndexByte(w.url, ':')+1:]
+		reply, err := w.http.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply.Body.Close()
+		want, at := http.StatusTemporaryRedirect, w.url+"/"
+		if hosts != nil {
+			want, at = http.StatusOK, ""
+		}
+		if reply.StatusCode != want || reply.Header.Get("Location") != at {
+			t.Errorf("with names %q: %d, %q", hosts, reply.StatusCode, reply.Header.Get("Location"))
+		}
 	}
 }
 
