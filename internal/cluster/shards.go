@@ -160,19 +160,29 @@ func (o *Owner) ClusterView() *control.Cluster {
 	if k == nil {
 		return nil
 	}
-	return &control.Cluster{Ask: k.RequestLeave, HoldJob: k.HoldJob, TTL: cmp.Or(o.cfg.LeaseTTL, shard.TTLDefault), Nodes: func() []client.NodeInfo {
-		list := []client.NodeInfo{}
-		for _, n := range k.Nodes() {
-			i := describeNode(n, cmp.Or(o.cfg.LeaseTTL, shard.TTLDefault))
-			if n.ID == k.ID() {
-				i.Proof, i.LogHealth = o.cfg.Proof, o.cfg.LogHealth()
-				i.Live, i.Resting = o.actors.readCounts()
-				i.LiveRuns, i.QueuedRuns = o.admission.countRuns()
-			}
-			list = append(list, i)
+	return &control.Cluster{
+		Ask: k.RequestLeave, HoldJob: k.HoldJob, TTL: cmp.Or(o.cfg.LeaseTTL, shard.TTLDefault),
+		Nodes: func() []client.NodeInfo { return describeNodes(o, k.ID(), k.Nodes()) },
+		ReadNodes: func(ctx context.Context) ([]client.NodeInfo, error) {
+			nodes, err := k.ReadNodes(ctx)
+			return describeNodes(o, k.ID(), nodes), err
+		},
+	}
+}
+
+// describeNodes converts nodes to the form that clients see. What only the node itself knows is in its own entry.
+func describeNodes(o *Owner, self string, nodes []shard.SeenNode) []client.NodeInfo {
+	list := []client.NodeInfo{}
+	for _, n := range nodes {
+		i := describeNode(n, cmp.Or(o.cfg.LeaseTTL, shard.TTLDefault))
+		if n.ID == self {
+			i.Proof, i.LogHealth = o.cfg.Proof, o.cfg.LogHealth()
+			i.Live, i.Resting = o.actors.readCounts()
+			i.LiveRuns, i.QueuedRuns = o.admission.countRuns()
 		}
-		return list
-	}}
+		list = append(list, i)
+	}
+	return list
 }
 
 // silentPart is the part of the lease time after which a node without a heartbeat is silent: nodes renew their

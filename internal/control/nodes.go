@@ -12,8 +12,11 @@ import (
 
 // Cluster describes the nodes that share the logs.
 type Cluster struct {
-	// Nodes lists the live nodes.
+	// Nodes lists the live nodes, as this node has last seen them.
 	Nodes func() []client.NodeInfo
+	// ReadNodes reads the live nodes from the server: what this node has seen may be older than what the client has read
+	// from another node.
+	ReadNodes func(ctx context.Context) ([]client.NodeInfo, error)
 	// TTL is how long a lease lasts after it was renewed.
 	TTL time.Duration
 	// Ask asks the nodes of a name to leave, or to stay.
@@ -42,8 +45,12 @@ func (c *viewer) drainNodes(ctx context.Context, r client.DrainRequest) (any, er
 		return nil, &client.Error{Code: client.CodeConflict, Text: "this node owns its logs alone, so no other node can take them over",
 			Hint: "stop it; the next process that opens its state directory continues"}
 	}
+	all, err := c.cfg.Cluster.ReadNodes(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var named []client.NodeInfo
-	for _, n := range c.cfg.Cluster.Nodes() {
+	for _, n := range all {
 		if n.Name == r.Node || n.ID == r.Node {
 			r.Node = n.Name
 			named = append(named, n)
@@ -53,7 +60,7 @@ func (c *viewer) drainNodes(ctx context.Context, r client.DrainRequest) (any, er
 		return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no node %q", r.Node), Hint: "`troupe nodes list` shows the nodes"}
 	}
 	if !r.Undo {
-		warnUnservedPools(named, c.cfg.Cluster.Nodes())
+		warnUnservedPools(named, all)
 	}
 	return named, c.cfg.Cluster.Ask(ctx, r.Node, !r.Undo)
 }

@@ -109,17 +109,23 @@ func (k *Keeper) ID() string { return k.cfg.Node.ID }
 func (k *Keeper) Nodes() []SeenNode {
 	k.state.RLock()
 	defer k.state.RUnlock()
-	held := k.state.view.holdsByNode()
 	list := slices.Collect(maps.Values(k.state.view.nodes))
+	k.state.view.addHoldings(list)
+	return list
+}
+
+// addHoldings sets the shards that each node of a list holds, and sorts the list.
+func (v *clusterView) addHoldings(list []SeenNode) {
+	held := v.holdsByNode()
 	for i := range list {
 		list[i].Holds = held[list[i].ID]
 		slices.SortFunc(list[i].Holds, func(a, b Shard) int { return cmp.Or(strings.Compare(a.Pool, b.Pool), a.N-b.N) })
 	}
 	slices.SortFunc(list, func(a, b SeenNode) int { return strings.Compare(a.ID, b.ID) })
-	return list
 }
 
-// ReadNodes reads the live nodes from the leader, because the view of the watch may be behind.
+// ReadNodes reads the live nodes from the leader, because the view of the watch may be behind. Their shards are those
+// of the view.
 func (k *Keeper) ReadNodes(ctx context.Context) (list []SeenNode, err error) {
 	w, err := k.cfg.Buckets.Nodes.WatchAll(ctx, jetstream.IgnoreDeletes())
 	if err != nil {
@@ -132,6 +138,9 @@ func (k *Keeper) ReadNodes(ctx context.Context) (list []SeenNode, err error) {
 			list = append(list, SeenNode{Node: n, Heard: e.Created(), Came: time.Now()})
 		}
 	})
+	k.state.RLock()
+	defer k.state.RUnlock()
+	k.state.view.addHoldings(list)
 	return list, err
 }
 
