@@ -25,6 +25,11 @@ func (s testHome) awaitRun(schedule string, fired int) client.ScheduleInfo {
 		if err == nil {
 			err = json.Unmarshal(out, &info)
 		}
+		if err == nil && info.Fired >= fired { // a trigger names a run before it opens it
+			if err = s.command("describe", info.LastRun).Run(); err != nil {
+				info.Fired = 0
+			}
+		}
 		if time.Now().After(end) {
 			s.t.Fatalf("the schedule %s has begun %d runs: %v", schedule, info.Fired, err)
 		}

@@ -270,7 +270,12 @@ var refusedByQuestion = []refusedAnswer{
 	{"expired", `404 no open query "1-0.0"`, false, func(s *refusalStage, nc *nats.Conn) string {
 		q := s.ask("deployer", "a", func(r *client.RunRequest) { r.QuestionTimeout = 2000 })
 		awaitEvents(s.t, s.client, q.RunID, event.KindQueryAnswered, 1)
-		return s.send(nc, approve(q))
+		var refused string
+		waitUntil(s.t, "the supervisor knows, too, that nobody is asked", func() bool {
+			refused = s.send(nc, approve(q))
+			return !strings.Contains(refused, "has expired")
+		})
+		return refused
 	}},
 	{"other arguments", `409 "1-0.0" in `, false, func(s *refusalStage, nc *nats.Conn) string {
 		q, other := s.ask("deployer", "a"), s.ask("deployer", "b")

@@ -135,10 +135,14 @@ func TestRunIsStartedAndReadOverHTTP(t *testing.T) {
 	if result.Run != id || result.Reason != spec.Completed || result.Partial {
 		t.Errorf("%+v", result)
 	}
-	info, err := c.Get(testContext(t), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var info client.RunInfo
+	waitUntil(t, "the index has the end, which comes after the result", func() (ended bool) {
+		var err error
+		if info, err = c.Get(testContext(t), id); err != nil {
+			t.Fatal(err)
+		}
+		return info.Ended != ""
+	})
 	want, err := json.Marshal(info)
 	if err != nil {
 		t.Fatal(err)

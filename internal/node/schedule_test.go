@@ -63,6 +63,16 @@ func awaitSchedule(t *testing.T, c *client.Client, id string, fired int) client.
 	return info
 }
 
+// lastRun returns the newest run of a schedule once it is there: a trigger names a run before it opens it.
+func lastRun(t *testing.T, c *client.Client, info client.ScheduleInfo) string {
+	t.Helper()
+	waitUntil(t, "run "+info.LastRun+" is opened", func() bool {
+		_, err := c.Get(testContext(t), info.LastRun)
+		return err == nil
+	})
+	return info.LastRun
+}
+
 // writeSchedule writes the entry of a schedule that began in the past.
 func writeSchedule(t *testing.T, h *Node, id string, r client.RunRequest, rule schedule.Rule) {
 	t.Helper()
@@ -226,7 +236,7 @@ func TestATrigger(t *testing.T) {
 		}
 	}
 	send(&nats.Msg{Subject: "troupe.trigger.deploys", Data: []byte("shop 1.2\x00\xff")})
-	run := waitFinished(t, c, awaitSchedule(t, c, "deploys", 1).LastRun, spec.Completed)
+	run := waitFinished(t, c, lastRun(t, c, awaitSchedule(t, c, "deploys", 1)), spec.Completed)
 	if text := run.Result.Text; !strings.HasPrefix(text, "done: Check the deployment\n") || !strings.Contains(text, ">\nshop 1.2\uFFFD\n</message-") {
 		t.Errorf("the prompt was %q", text)
 	}

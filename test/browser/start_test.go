@@ -95,6 +95,35 @@ func TestPersonStartsARunFromTheFormOfAnAgent(t *testing.T) {
 	s.filterRuns(run.RunID, script)
 }
 
+// A reply that is lost leaves open whether the request was carried out. Sent again from the same form it is carried out
+// once: one run, one message.
+func TestRequestWhoseReplyWasLostIsDoneOnce(t *testing.T) {
+	s := newStage(t)
+	s.signIn()
+	s.do("the replies to requests are lost", chromedp.Evaluate(`{ const real = fetch; window.losing = true; window.fetch = async (path, more) => { const r = await real(path, more); if (losing && more?.method === "POST") throw new TypeError("lost"); return r; }; }`, nil))
+	losing := func(yes string) chromedp.Action { return chromedp.Evaluate("losing = "+yes, nil) }
+	s.do("a run whose reply is lost", press("n"), chromedp.WaitVisible("dialog textarea"), s.sees("Investigates a directory"), press("errors in app.log"), chromedp.Click("dialog button[type=submit]"), s.sees("may have been done or not"))
+	s.do("sent again", losing("false"), chromedp.Click("dialog button[type=submit]"), chromedp.WaitVisible("nav.tabs"), chromedp.WaitNotPresent("dialog"))
+	var runs []struct {
+		RunID string `json:"run_id"`
+	}
+	if list := s.cli("list", "-o", "json"); json.Unmarshal([]byte(list), &runs) != nil || len(runs) != 1 {
+		t.Errorf("one form has begun %s", list)
+	}
+	run := s.start(s.script("agents:\n  assistant:\n    - calls: [{name: ask_human, args: {question: \"Which colour?\"}}]\n    - text: done\n"), "paint")
+	s.do("a message whose reply is lost", chromedp.Evaluate(`location.hash = `+quote("#/run/"+run+"/questions"), nil), s.sees("Which colour?"), losing("true"), press("s"), chromedp.WaitVisible("dialog textarea"), press("use green"), chromedp.Click("dialog button[type=submit]"), s.sees("may have been done or not"))
+	s.do("sent again", losing("false"), chromedp.Click("dialog button[type=submit]"), chromedp.WaitNotPresent("dialog"))
+	var open []struct{ Query string }
+	if list := s.cli("questions", run, "-o", "json"); json.Unmarshal([]byte(list), &open) != nil || len(open) != 1 {
+		t.Fatalf("questions: %s", list)
+	}
+	s.cli("answer", run, open[0].Query, "green")
+	s.cli("result", "--wait", run)
+	if n := strings.Count(s.cli("transcript", run), "use green"); n != 1 {
+		t.Errorf("the agent has read the message %d times:\n%s", n, s.cli("transcript", run))
+	}
+}
+
 // tabTo moves the focus with the key Tab to the element that the condition is about.
 func (s *stage) tabTo(condition string) {
 	s.t.Helper()

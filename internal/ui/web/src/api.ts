@@ -216,6 +216,17 @@ export const getPage = async <T>(path: string): Promise<{ doc: T; more: boolean 
   const { doc, headers } = await sendFor("GET", root.slice(0, -1) + path, undefined, session);
   return { doc, more: /rel="next"/.test(headers.get("Link") ?? "") };
 };
+
+const digits = "0123456789abcdefghjkmnpqrstvwxyz";
+
+/** newID returns a ULID, as the node makes them for runs and requests: the time, then 80 random bits. */
+export function newID(): string {
+  let id = "";
+  for (let ms = Date.now(), i = 0; i < 10; i++, ms = Math.floor(ms / 32)) id = digits[ms % 32] + id;
+  for (const b of crypto.getRandomValues(new Uint8Array(16))) id += digits[b % 32];
+  return id;
+}
+
 export const post = <T>(path: string, body: unknown): Promise<T> => send("POST", root.slice(0, -1) + path, body, session);
 
 /** Status is how far a reader of events is: "glancing" shows what happens now while it reads what has happened; "gone" without the run, "refused" for another reason. Both are final. */

@@ -37,7 +37,7 @@ export function BudgetForm({ run, agent = "", close }: { run: string; agent?: st
   const whose = agent ? `${line(of?.name ?? agent)} (${line(agent)}) and the agents below it` : "the run";
   const choices = ["change the limits", frozen ? "unfreeze" : agent ? "freeze: they wait at their next turn" : "freeze: only closing turns"];
   if (plan) return <Form key="confirm" title={`Change the budget of ${whose}?`} danger={plan.danger} confirm="Send" close={close} fields={[]}
-    note={<ul class="changes">{plan.lines.map((l) => <li key={l}>{l}</li>)}</ul>} submit={async () => { await post(url`/runs/${run}/budget`, { ...plan.body, agent: agent || undefined, by: "page" }); }} />;
+    note={<ul class="changes">{plan.lines.map((l) => <li key={l}>{l}</li>)}</ul>} submit={async (_, request_id) => { await post(url`/runs/${run}/budget`, { request_id, ...plan.body, agent: agent || undefined, by: "page" }); }} />;
   return <Form key="form" title={`Budget of ${whose}`} confirm="Show what changes" close={() => (next.current ? setPlan(next.current) : close())}
     note={<>{frozen && <p><strong>{agent ? "They are frozen: they wait at their next turn." : frozenText + "."}</strong> {agent ? "Choose unfreeze." : "Unfreeze it, or give a new limit, which lifts the freeze, too."}</p>}<p class="quiet">Empty fields stay as they are. Used: {tokens(used.tokens)} tokens, {usd(used.nano_usd / 1e9)}, {used.calls} tool calls.</p></>}
     fields={[...figures.map((f) => ({ name: f.name, label: `${f.label} (now ${f.show(limit[f.name])})`, figure: f.figure, type: f.figure ? "text" : "number" })), { name: "freeze", label: "Or", options: choices, value: frozen ? choices[1] : choices[0] }]}

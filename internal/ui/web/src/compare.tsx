@@ -67,8 +67,8 @@ export function ForkForm({ run, agent, turn, close }: { run: string; agent: stri
       { name: "model", label: `Model (now ${modelName(data.model)})` },
       { name: "max_tokens", label: "Limit in tokens (such as 200k)", figure: ofTokens }, { name: "max_budget_usd", label: "Limit in US dollars", figure: ofMoney },
     ]}
-    submit={async (v) => {
-      const body: Record<string, unknown> = { fork: `${run}@${agent}:${turn}` };
+    submit={async (v, run_id) => {
+      const body: Record<string, unknown> = { run_id, fork: `${run}@${agent}:${turn}` };
       for (const k of ["dir", "prompt", "model"]) if (v[k]) body[k] = v[k];
       for (const k of ["max_tokens", "max_budget_usd"]) if (v[k]) body[k] = Number(v[k]);
       if (v.system) body.layers = [{ name: "system", text: v.system }];

@@ -1,7 +1,7 @@
 // Parts that several views share.
 import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 import { Fragment, type ComponentChildren } from "preact";
-import { Refused, isFinal } from "./api";
+import { Refused, isFinal, newID } from "./api";
 import { clean, line, reasonText } from "./text";
 import type { Figure } from "./amount";
 
@@ -39,8 +39,9 @@ export function explain(e: unknown): string {
   return e instanceof TypeError ? "the node does not answer; trying again" : String(e);
 }
 
-/** explainUnsent is explain for what a person has sent: nothing sends it again but the person. */
-export const explainUnsent = (e: unknown): string => (e instanceof TypeError ? "not sent: the node does not answer. Nothing has changed; send it again when it is back." : explain(e));
+/** explainUnsent is explain for what a person has sent: nothing sends it again but the person. What is sent again from the same
+ * form has the same id, and an answer the same question. */
+export const explainUnsent = (e: unknown): string => (e instanceof TypeError ? "The node does not answer: this may have been done or not. Send it again when the node is back; it is done once at most." : explain(e));
 
 /** Text shows a foreign text as it is. */
 export const Text = ({ text, max }: { text: unknown; max?: number }) => <pre class="text">{clean(text, max)}</pre>;
@@ -140,16 +141,17 @@ function readFigures(v: Record<string, string>, fields: Field[]): Record<string,
 }
 
 /** Form asks for something in a dialog, and shows why it was refused. `changed` hears of choices. */
-export function Form({ title, fields, confirm, danger, note, submit, close, changed }: { changed?: (v: Record<string, string>) => void; title: string; fields: Field[]; confirm: string; danger?: boolean; note?: ComponentChildren; submit: (v: Record<string, string>) => Promise<void>; close: () => void }) {
+export function Form({ title, fields, confirm, danger, note, submit, close, changed }: { changed?: (v: Record<string, string>) => void; title: string; fields: Field[]; confirm: string; danger?: boolean; note?: ComponentChildren; submit: (v: Record<string, string>, id: string) => Promise<void>; close: () => void }) {
   const box = useRef<HTMLDialogElement>(null);
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
+  const [id] = useState(newID); // of the request: it is done once, however often it is sent because its reply was lost
   useEffect(() => { box.current?.showModal(); }, []);
   const send = async (e: SubmitEvent) => {
     e.preventDefault();
     setBusy(true);
     try {
-      await submit(readFigures(valuesOf(e.target as HTMLFormElement), fields));
+      await submit(readFigures(valuesOf(e.target as HTMLFormElement), fields), id);
       close();
     } catch (problem) {
       setError(explainUnsent(problem));

@@ -123,9 +123,9 @@ export function Run({ run, tab, agent: who }: { run: string; tab: string; agent:
       {tab === "events" && <Events model={model} />}
       {tab === "logs" && <Logs run={run} agent={who || "root"} live={live} />}
       {form === "cancel" && <Form title="Cancel the run" danger confirm="Cancel the run" close={() => setForm("")} fields={[{ name: "why", label: "Reason" }, { name: "now", label: "When", options: ["after running calls end", "now, abort running calls"] }]}
-        submit={async (v) => { await post(url`/runs/${run}/cancel`, { why: v.why, now: v.now.startsWith("now"), wait_ms: -1 }); }} />}
+        submit={async (v, request_id) => { await post(url`/runs/${run}/cancel`, { request_id, why: v.why, now: v.now.startsWith("now"), wait_ms: -1 }); }} />}
       {form === "steer" && <Form title={"Message to " + (agent || "root")} confirm="Send" close={() => setForm("")} fields={[{ name: "text", label: "The agent reads it at its next turn", type: "area", required: true }]}
-        submit={async (v) => { await post(url`/runs/${run}/steer`, { agent: agent || undefined, text: v.text }); }} />}
+        submit={async (v, request_id) => { await post(url`/runs/${run}/steer`, { request_id, agent: agent || undefined, text: v.text }); }} />}
       {form === "compare" && <CompareForm run={run} close={() => setForm("")} />}
       {form === "budget" && <BudgetForm run={run} close={() => setForm("")} />}
     </main>

@@ -11,8 +11,8 @@ export function StartRun({ close }: { close: () => void }) {
   if (!data && !error) return null;
   const a = data?.find((x) => (name ? x.name === name : x.default));
   return <Form title="Start a run" confirm="Start" close={close} note={<Problem text={error && "The agents of the node could not be read: " + error} />} changed={(v) => setName(v.agent ?? "")} fields={fieldsOf(a, data ?? [])}
-    submit={async (v) => {
-      const r = await post<{ run_id: string }>("/runs", requestOf(v, a));
+    submit={async (v, run_id) => {
+      const r = await post<{ run_id: string }>("/runs", { ...requestOf(v, a), run_id });
       go("#/run/" + r.run_id);
     }} />;
 }
