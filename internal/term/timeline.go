@@ -22,11 +22,12 @@ type spanStyle struct {
 	what  string
 }
 
+// A call that asks a person is a wait for that person, so this comes before tools.
 var spanStyles = []spanStyle{
 	{VetoSpan, "", "!", func(s Style) func(string) string { return s.Red }, "vetoed"},
 	{ModelSpan, "", "█", func(s Style) func(string) string { return s.Green }, "model"},
-	{ToolSpan, "", "▓", func(s Style) func(string) string { return s.Cyan }, "tool"},
 	{WaitingSpan, forPerson, "?", func(s Style) func(string) string { return s.Yellow }, "waits for a person"},
+	{ToolSpan, "", "▓", func(s Style) func(string) string { return s.Cyan }, "tool"},
 	{WaitingSpan, forRetry, "×", func(s Style) func(string) string { return s.Red }, "waits to try again"},
 	{WaitingSpan, forThrottle, "~", func(s Style) func(string) string { return s.Yellow }, "waits for a throttle"},
 	{WaitingSpan, forBudget, "·", func(s Style) func(string) string { return s.Yellow }, "waits for the budget"},

@@ -78,12 +78,30 @@ func TestTheTimelineIsBarsOverTheTimeOfTheRun(t *testing.T) {
 		"coordinator   root     ··██████░░░░░░░░░░░░░░░░░░░░░░░░░░░░░███████████    11.8s",
 		"├─ historian  root-1-0         ·████▓▓▓▓▓▓▓▓▓▓▓──                           4.2s",
 		"└─ auditor    root-1-1         ·····███××××██??????????▓▓▓▓                 6.8s",
-		"█ model   ▓ tool   ? waits for a person   × waits to try again",
+		"█ model   ? waits for a person   ▓ tool   × waits to try again",
 		"· waits for the budget   ░ waits for children   ─ rest of a turn",
 	}
 	lines := buildTimeline(t, timelineEvents).Lines(Style{}, time.Time{}, 80)
 	if d := cmp.Diff(want, lines); d != "" {
 		t.Error(d)
+	}
+}
+
+// A call that asks a person is a wait for that person, and a tool before and after.
+func TestACallThatAsksIsDrawnAsAWaitForAPerson(t *testing.T) {
+	line := buildTimeline(t, []string{
+		eventAt(0, "root", event.KindAgentStarted, `{"name":"assistant"}`),
+		eventAt(0, "root", event.KindTurnStarted, `{"turn":1}`),
+		eventAt(0, "root", event.KindModelStarted, `{"model":"m"}`),
+		eventAt(1000, "root", event.KindModelFinished, `{}`),
+		eventAt(1000, "root", event.KindToolStarted, `{"call":"1-0","tool":"ask_human"}`),
+		eventAt(1000, "root", event.KindQueryAsked, `{"query":"1-0.1"}`),
+		eventAt(9000, "root", event.KindQueryAnswered, `{"query":"1-0.1"}`),
+		eventAt(9000, "root", event.KindToolFinished, `{"call":"1-0"}`),
+		eventAt(10000, "root", event.KindAgentFinished, `{"name":"assistant","stop_reason":"completed","turns":1}`),
+	}).Lines(Style{}, time.Time{}, 60)
+	if !strings.Contains(line[1], "??????????") || strings.Contains(line[1], "▓▓▓") {
+		t.Errorf("%s", strings.Join(line, "\n"))
 	}
 }
 
