@@ -152,6 +152,8 @@ type Canceled struct {
 	Of spec.ID `msgpack:"o,omitempty"`
 	// As is the stop reason of a cancel that is not a person's; "": the phase of the loop decides.
 	As spec.Reason `msgpack:"a,omitempty"`
+	// By is who has canceled, as the request names them; "": unknown, or no person.
+	By string `msgpack:"b,omitempty"`
 }
 
 // Woke reports that a timer is due. It counts only if its entry's stamp confirms that.

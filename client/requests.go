@@ -192,6 +192,7 @@ type CancelRequest struct {
 	Agent   string `json:"agent,omitempty"`
 	Now     bool   `json:"now,omitempty"`
 	Why     string `json:"why,omitempty"`
+	By      string `json:"by,omitempty"` // the name of the user, for the record
 	// WaitMS is how long the acknowledgement may wait for the agents to stop, at most
 	// CancelWaitMax. 0 means CancelWaitDefault; a negative value means no wait.
 	WaitMS int64 `json:"wait_ms,omitempty"`

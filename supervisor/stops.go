@@ -11,7 +11,7 @@ func (s State) cancelProgress() *event.CancelResult {
 	if s.Cancel == nil {
 		return nil
 	}
-	c := &event.CancelResult{Why: s.Cancel.Why, Now: s.Cancel.Now, Agents: s.CancelTargets, Pending: []event.Straggler{}, Orphans: []event.Straggler{}}
+	c := &event.CancelResult{Why: s.Cancel.Why, By: s.Cancel.By, Now: s.Cancel.Now, Agents: s.CancelTargets, Pending: []event.Straggler{}, Orphans: []event.Straggler{}}
 	s.Members(func(m Member) {
 		who := event.Straggler{ID: m.ID, Node: m.Node}
 		switch {

@@ -133,6 +133,7 @@ func Subtype(r spec.Reason) string {
 // stop, which have confirmed their end, which have not yet, and which were given up.
 type CancelResult struct {
 	Why     string      `json:"why,omitempty"`
+	By      string      `json:"by,omitempty"` // who has canceled, as the request names them
 	Now     bool        `json:"now,omitempty"`
 	Agents  int         `json:"agents"`  // that were live when the cancel came
 	Stopped int         `json:"stopped"` // that have confirmed their end since

@@ -7,6 +7,7 @@ type Warning struct {
 	Why     string `json:"why,omitempty"`
 	Call    string `json:"call,omitempty"`    // that it is about
 	Now     bool   `json:"now,omitempty"`     // of a cancel
+	By      string `json:"by,omitempty"`      // who has canceled
 	Live    int    `json:"live,omitempty"`    // agents, at a cancel
 	Stopped int    `json:"stopped,omitempty"` // agents, after a cancel
 }

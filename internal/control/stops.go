@@ -40,7 +40,7 @@ type canceler struct {
 // the client that the cancel was not requested, so cancelRun returns the current account
 // instead.
 func (c *canceler) cancelRun(ctx context.Context, r client.CancelRequest) (any, error) {
-	f := agent.Canceled{Why: r.Why, Now: r.Now, Of: spec.ID(r.Agent)}
+	f := agent.Canceled{Why: r.Why, Now: r.Now, Of: spec.ID(r.Agent), By: shortTitle(r.By)}
 	row, err := c.lookup.findRun(ctx, r.RunID)
 	if err != nil {
 		return nil, err

@@ -304,9 +304,9 @@ func describeChange(d event.ContextChanged) string {
 
 func describeWarning(e client.Event) (string, bool) {
 	var d struct {
-		What, Why string
-		Live      int
-		Now       bool
+		What, Why, By string
+		Live          int
+		Now           bool
 	}
 	if json.Unmarshal(e.Data, &d) != nil {
 		return "", false
@@ -314,6 +314,9 @@ func describeWarning(e client.Event) (string, bool) {
 	text := d.What
 	if d.Now {
 		text += " now"
+	}
+	if d.By != "" {
+		text += " by " + d.By
 	}
 	if d.Why != "" {
 		text += ": " + d.Why

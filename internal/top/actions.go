@@ -49,7 +49,7 @@ func askCancel(m *Model) []Effect {
 	send := func(agent string, now bool) func(m *Model) []Effect {
 		return func(m *Model) []Effect {
 			m.notice = "sending the cancel"
-			return []Effect{SendCancel{client.CancelRequest{RunID: run, Agent: agent, Now: now, Why: "canceled by a person", WaitMS: -1}}}
+			return []Effect{SendCancel{client.CancelRequest{RunID: run, Agent: agent, Now: now, Why: "canceled by a person", By: m.user, WaitMS: -1}}}
 		}
 	}
 	p := &prompt{label: "cancel run " + run + "?", choices: []choice{{"y", "yes, after running calls end", send("", false)}, {"!", "now, abort running calls", send("", true)}}}

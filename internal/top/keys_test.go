@@ -153,7 +153,7 @@ func TestSelectionStaysAtItsRow(t *testing.T) {
 // TestCancelAndBudgetAreConfirmed: neither is sent by one key.
 func TestCancelAndBudgetAreConfirmed(t *testing.T) {
 	cancel := func(agent string, now bool) SendCancel {
-		return SendCancel{client.CancelRequest{RunID: runID, Agent: agent, Now: now, Why: "canceled by a person", WaitMS: -1}}
+		return SendCancel{client.CancelRequest{RunID: runID, Agent: agent, Now: now, Why: "canceled by a person", By: "ann", WaitMS: -1}}
 	}
 	limits := func(l spec.RunLimits) SendBudget {
 		return SendBudget{client.BudgetRequest{RunID: runID, Patch: true, Limits: l, By: "ann"}}

@@ -15,6 +15,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/request"
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/term"
 )
@@ -35,7 +36,7 @@ unreachable. An unreachable node starts nothing once its lease has expired.`,
 		Example:     "  troupe cancel 01k9z3\n  troupe cancel --now --wait 10s 01k9z3\n  troupe cancel 01k9z3 --agent root-1-0",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			r.Why = "canceled by a person"
+			r.Why, r.By = "canceled by a person", request.UserName()
 			// If no node is running, the command starts one: only an active run can end.
 			c := cancelRequest{CancelRequest: r, wait: wait}
 			do := func(ctx context.Context, s *session.Session, run string) error {

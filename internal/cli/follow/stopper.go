@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cli/request"
 	"github.com/troupe-run/troupe/internal/cli/session"
 )
 
@@ -37,12 +38,12 @@ func (st *stopper) escalate() error {
 		st.f.note(fmt.Sprintf("stopping at the next safe boundary, in %s at the latest; a second Ctrl-C %s", cancelWait, st.secondInterrupt()))
 		st.clock = time.NewTimer(cancelWait)
 		st.timer = st.clock.C
-		_, err := st.session.Cancel(st.session.Context, client.CancelRequest{RunID: st.f.run, Why: why, WaitMS: -1})
+		_, err := st.session.Cancel(st.session.Context, client.CancelRequest{RunID: st.f.run, Why: why, By: request.UserName(), WaitMS: -1})
 		return err
 	case 2:
 		st.f.note("stopping now")
 		st.clock.Reset(endWait)
-		_, err := st.session.Cancel(st.session.Context, client.CancelRequest{RunID: st.f.run, Why: why, Now: true, WaitMS: -1})
+		_, err := st.session.Cancel(st.session.Context, client.CancelRequest{RunID: st.f.run, Why: why, By: request.UserName(), Now: true, WaitMS: -1})
 		return err
 	}
 	return errStillRunning

@@ -2,7 +2,7 @@
 
 export interface AgentResult { id: string; name: string; parent: string | null; node: string; turns: number; tool_calls: number; tokens: number; cost_usd: number; stop_reason: string; phase: string }
 export interface Result { run_id: string; stop_reason: string; partial: boolean; result: string; detail?: string; num_turns: number; duration_ms: number; total_cost_usd: number; cost_known: boolean; cost_estimated?: boolean; model_ms: number; tool_ms: number;
-  budget: Budget; agents: AgentResult[]; cancel?: { text: string; why?: string } }
+  budget: Budget; agents: AgentResult[]; cancel?: { text: string; why?: string; by?: string } }
 export interface Budget { limit: number; used: number; reserved: number; limit_usd?: number; reserved_usd?: number; charged_unknown: number; overrun: number; frozen?: boolean }
 export interface Spend { cost_usd: number; cost_known: boolean; cost_estimated?: boolean; budget: Budget }
 export interface RunInfo { run_id: string; state: string; title: string; agent?: string; model: string; started: string; node?: string; position?: number; result?: Result; spend?: Spend; description?: { workspace?: string; fork?: string }; agents_started?: number; live_agents?: { id: string; node?: string }[] }

@@ -7,7 +7,7 @@ import { Badge, Diff, Form, explain, explainUnsent, Problem, useData, useKeys, t
 
 // The name of the person is asked once in a tab; the last one of this browser is proposed.
 const nameKey = "troupe.name";
-const myName = (): string => sessionStorage.getItem(nameKey) ?? "";
+export const myName = (): string => sessionStorage.getItem(nameKey) ?? "";
 function keepName(name: string): string {
   sessionStorage.setItem(nameKey, name);
   localStorage.setItem(nameKey, name);

@@ -1,10 +1,10 @@
 // One run: its head, and the views of it.
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
-import { follow, get, isFinal, post, type Result, type RunInfo, type Spend, url } from "./api";
+import { follow, get, isFinal, owner, post, type Result, type RunInfo, type Spend, url } from "./api";
 import { RunModel } from "./model";
 import { json, line, modelName, reasonText, spendOf, spent, took, tokens, usd } from "./text";
 import { Badge, Form, Problem, Text, explain, go, leaveField, useData, useKeys } from "./parts";
-import { Inbox } from "./inbox";
+import { Inbox, myName } from "./inbox";
 import { Transcript, Tree } from "./agents";
 import { Messages } from "./messages";
 import { Timeline } from "./timeline";
@@ -123,7 +123,7 @@ export function Run({ run, tab, agent: who }: { run: string; tab: string; agent:
       {tab === "events" && <Events model={model} />}
       {tab === "logs" && <Logs run={run} agent={who || "root"} live={live} />}
       {form === "cancel" && <Form title="Cancel the run" danger confirm="Cancel the run" close={() => setForm("")} fields={[{ name: "why", label: "Reason" }, { name: "now", label: "When", options: ["after running calls end", "now, abort running calls"] }]}
-        submit={async (v, request_id) => { await post(url`/runs/${run}/cancel`, { request_id, why: v.why, now: v.now.startsWith("now"), wait_ms: -1 }); }} />}
+        submit={async (v, request_id) => { await post(url`/runs/${run}/cancel`, { request_id, why: v.why, by: myName() || owner() || "page", now: v.now.startsWith("now"), wait_ms: -1 }); }} />}
       {form === "steer" && <Form title={"Message to " + (agent || "root")} confirm="Send" close={() => setForm("")} fields={[{ name: "text", label: "The agent reads it at its next turn", type: "area", required: true }]}
         submit={async (v, request_id) => { await post(url`/runs/${run}/steer`, { request_id, agent: agent || undefined, text: v.text }); }} />}
       {form === "compare" && <CompareForm run={run} close={() => setForm("")} />}
@@ -156,7 +156,7 @@ function Stop({ info, model, run }: { info: RunInfo | null; model: RunModel; run
         {r.detail && <><dt>Detail</dt><dd>{line(r.detail, 1000)}</dd></>}
         {short && <><dt>{r.stop_reason ? "Limit" : "Short so far"}</dt><dd>{r.stop_reason ? "" : "an attempt was not covered, and the run goes on: "}{line(short.of)} of the {line(short.whose)}: limit {tokens(short.limit)}, used {tokens(short.used)}, free {tokens(short.free)}, needed {tokens(short.need)}</dd></>}
         {rule && <><dt>Policy</dt><dd>rule {line(rule.rule)}, version {rule.version}</dd></>}
-        {r.cancel && <><dt>Cancel</dt><dd>{line(r.cancel.text)}{r.cancel.why ? ": " + line(r.cancel.why, 500) : ""}</dd></>}
+        {r.cancel && <><dt>Cancel</dt><dd>{line(r.cancel.text)}{r.cancel.by ? ", asked for by " + line(r.cancel.by, 80) : ""}{r.cancel.why ? ": " + line(r.cancel.why, 500) : ""}</dd></>}
         <dt>Work</dt><dd>{r.num_turns} {r.num_turns === 1 ? "turn" : "turns"} in {took(r.duration_ms)}{[r.model_ms && `models ${took(r.model_ms)}`, r.tool_ms && `tools ${took(r.tool_ms)}`].filter(Boolean).map((t, i) => (i ? ", " : "; ") + t)}</dd>
         {remedy && <><dt>What to do</dt><dd>{remedy.replace(/RUN/g, run.slice(0, 10))}</dd></>}
       </dl>
