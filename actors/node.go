@@ -24,6 +24,7 @@ import (
 	"github.com/troupe-run/troupe/internal/dispatcher"
 	"github.com/troupe-run/troupe/internal/failpoint"
 	"github.com/troupe-run/troupe/internal/hook"
+	"github.com/troupe-run/troupe/internal/pidregistry"
 	"github.com/troupe-run/troupe/internal/throttle"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
@@ -216,11 +217,6 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// registryMaps is how many maps a node has for the ids of its shells. The library makes 32
-// times 1,024 of them, and each allocates room for eight ids at its first one: 12 MiB,
-// however few shells run at a time.
-const registryMaps = 8 // times 32
-
 // newSystem makes a small actor system without logging: the shells log with more context (see
 // Receive).
 func newSystem() *actor.ActorSystem {
@@ -228,15 +224,16 @@ func newSystem() *actor.ActorSystem {
 	return shrinkRegistry(actor.NewActorSystem(quiet))
 }
 
-// shrinkRegistry shrinks a system's registry while it holds only the library's own actors.
+// shrinkRegistry shrinks a system's registry while it holds only the library's own actors. Each of the library's 1,024
+// maps allocates room for eight ids at its first one, however few shells run at a time.
 func shrinkRegistry(system *actor.ActorSystem) *actor.ActorSystem {
 	own := map[string]any{}
 	for _, m := range system.ProcessRegistry.LocalPIDs.LocalPIDs {
-		if m.Count() > 0 { // Items starts a goroutine for each of the 32 maps in m
+		if m.Count() > 0 { // Items starts a goroutine for each part of m
 			maps.Copy(own, m.Items())
 		}
 	}
-	fewer := &actor.SliceMap{LocalPIDs: slices.Clone(system.ProcessRegistry.LocalPIDs.LocalPIDs[:registryMaps])}
+	fewer := &actor.SliceMap{LocalPIDs: slices.Clone(system.ProcessRegistry.LocalPIDs.LocalPIDs[:pidregistry.Keep()])}
 	for id, process := range own {
 		fewer.GetBucket(id).Set(id, process)
 	}

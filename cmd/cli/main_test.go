@@ -31,6 +31,7 @@ import (
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/logstore/local"
 	"github.com/troupe-run/troupe/internal/node"
+	"github.com/troupe-run/troupe/internal/pidregistry"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
@@ -54,6 +55,7 @@ const (
 const atOnce = 4
 
 func TestMain(m *testing.M) {
+	pidregistry.ShareOneLockPerMap()                                        // as main does
 	if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil { // -parallel on the command line takes precedence
 		log.Fatal(err)
 	}

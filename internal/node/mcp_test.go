@@ -22,6 +22,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/mcpclient"
+	"github.com/troupe-run/troupe/internal/pidregistry"
 	"github.com/troupe-run/troupe/internal/test/leaks"
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/model"
@@ -48,6 +49,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
+	pidregistry.ShareOneLockPerMap() // as a program does
 	leaks.Main(m)
 }
 

@@ -114,7 +114,7 @@ func TestPure(t *testing.T) {
 var layers = [][]string{
 	{"internal/lazyregexp"},
 	{"internal/safefile", "internal/ui"},
-	{"model", "mailbox", "internal/clip", "internal/dispatcher", "internal/failpoint", "internal/jsonlog", "internal/multimatch", "internal/process", "internal/prompt",
+	{"model", "mailbox", "internal/clip", "internal/dispatcher", "internal/failpoint", "internal/jsonlog", "internal/multimatch", "internal/pidregistry", "internal/process", "internal/prompt",
 		"internal/bus/statedir", "internal/amount", "internal/suggest", "internal/throttle", "internal/workdir", "internal/permission/rule"},
 	{"budget", "internal/a2aclient", "internal/node/killable", "mailbox/memory", "mailbox/boxtest", "model/script", "internal/sandbox", "internal/modelhttp", "internal/orchestrator",
 		"internal/redact", "internal/schema", "internal/bus/names"},
