@@ -41,10 +41,10 @@ func CheckPermissions(s State, f PermissionsSet) (why string) {
 func narrowingTarget(s State, f PermissionsSet) (m Member, why string) {
 	id := f.target()
 	m, ok := s.Member(id)
-	if err := f.Rights.Validate(); err != nil {
+	if err := permission.CheckNarrowingBounds(f.Rights); err != nil {
 		return m, err.Error()
 	}
-	mode, holds := f.Rights.Mode, spec.StrictestMode(m.permissions)
+	mode, holds := f.Rights.Mode, permission.StrictestMode(m.permissions)
 	rights := f.Rights.Permissions()
 	switch {
 	case !ok:
@@ -53,9 +53,9 @@ func narrowingTarget(s State, f PermissionsSet) (m Member, why string) {
 		return m, whyEnding(s, m)
 	case s.Run.Permissions == nil:
 		return m, "a release without permissions began the run: its hooks decide about calls"
-	case mode.Widens(holds): //mutant:live-rights-widen
+	case permission.WidensMode(mode, holds): //mutant:live-rights-widen
 		return m, fmt.Sprintf("the rights of a live agent only become narrower: %s (%s) has the mode %s, and %s is not stricter", m.ID, m.Name, holds, mode)
-	case slices.ContainsFunc(m.permissions, rights.Equal):
+	case permission.Contains(m.permissions, rights):
 		return m, fmt.Sprintf("these rules bind %s (%s) already", m.ID, m.Name)
 	case countNarrowings(s, f.ByOwner) >= narrowingsMax:
 		return m, fmt.Sprintf("the rights of a run are narrowed at most %d times by its owner, and as often by operators", narrowingsMax)
@@ -109,7 +109,7 @@ func narrowPermissions(s State, f PermissionsSet) (State, []Effect) {
 	var fx []Effect
 	reached := withBelow(s.roster, m) //mutant:narrowing-stays-above
 	for _, c := range reached {
-		if slices.ContainsFunc(c.permissions, rights.Equal) {
+		if permission.Contains(c.permissions, rights) {
 			continue
 		}
 		c.permissions = append(slices.Clip(c.permissions), rights) //mutant:later-children-are-not-narrowed
@@ -131,7 +131,7 @@ func ruleTexts(rules []spec.PermissionRule) (texts []string) {
 }
 
 // ModeOf is the strictest of the modes that decide about the calls of a member.
-func ModeOf(m Member) spec.PermissionMode { return spec.StrictestMode(m.permissions) }
+func ModeOf(m Member) spec.PermissionMode { return permission.StrictestMode(m.permissions) }
 
 // IsNarrowedBy reports whether a request has narrowed rights already.
 func IsNarrowedBy(s State, request string) bool {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/permission"
 )
 
 // permissionsOf are the permissions of an agent: its own, and those of its ancestors. Each call is decided by
@@ -14,9 +15,9 @@ func (o Opened) permissionsOf(def Definition, parent []spec.Permissions) []spec.
 	if o.Permissions == nil {
 		return nil
 	}
-	list := []spec.Permissions{o.Permissions.Merge(def.Permissions)}
+	list := []spec.Permissions{permission.Merge(*o.Permissions, def.Permissions)}
 	for _, p := range parent { //mutant:permissions-not-inherited
-		if !slices.ContainsFunc(list, p.Equal) {
+		if !permission.Contains(list, p) {
 			list = append(list, p)
 		}
 	}
@@ -38,7 +39,7 @@ const rulesBytesMax = 80 << 10
 
 func rulesBytes(list []spec.Permissions) (size int) {
 	for _, p := range list {
-		size += p.Size()
+		size += permission.RuleBytes(p)
 	}
 	return size
 }

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -94,27 +93,6 @@ func (r *PermissionRule) UnmarshalBinary(data []byte) error {
 // ruleSeparator is neither in a rule nor in the name of a file.
 const ruleSeparator = "\x00"
 
-// Size is how many bytes the rules of p take in an entry.
-func (p Permissions) Size() (bytes int) {
-	for _, rules := range slices.Concat([][]PermissionRule{p.Allow, p.Ask, p.Deny}, p.Limits()) {
-		for _, r := range rules {
-			bytes += len(r.Text) + len(r.From) + ruleOverhead
-		}
-	}
-	return bytes
-}
-
-// Limits are Only and Within: a call of a tool that a list names must fit a rule of that list.
-func (p Permissions) Limits() (lists [][]PermissionRule) {
-	if len(p.Only) > 0 {
-		lists = append(lists, p.Only)
-	}
-	return append(lists, p.Within...)
-}
-
-// ruleOverhead is the size of a rule in an entry without its texts.
-const ruleOverhead = 8
-
 // PermissionHook is the hook that prepares the question about a call, on the node where the call would
 // run. The loop adds it to the hooks before the call; its Rules are a PermissionQuery.
 const PermissionHook = "permission"
@@ -146,54 +124,3 @@ const (
 
 // PermissionModes are the modes, the strictest first.
 var PermissionModes = []PermissionMode{ModePlan, ModeDontAsk, ModeDefault, ModeAcceptEdits, ModeBypass}
-
-// Stricter returns the stricter of two modes; "" is ModeDefault.
-func (m PermissionMode) Stricter(o PermissionMode) PermissionMode {
-	rank := func(m PermissionMode) int {
-		if m == "" {
-			m = ModeDefault
-		}
-		return slices.Index(PermissionModes, m) // an unknown mode is the strictest
-	}
-	if rank(o) < rank(m) {
-		return o
-	}
-	return m
-}
-
-// Merge adds the permissions of a definition to those of its run: the rules of both count. The mode of the definition
-// counts if the run has none or a less strict one: the mode that a user sets for a run must not depend on an agent
-// file.
-func (p Permissions) Merge(own *Permissions) Permissions {
-	p.Narrows = false // those of a run and a definition decide by themselves
-	if own == nil {
-		return p
-	}
-	p.Allow, p.Ask = slices.Concat(p.Allow, own.Allow), slices.Concat(p.Ask, own.Ask)
-	p.Deny = slices.Concat(p.Deny, own.Deny)
-	if limits := slices.Concat(own.Limits(), p.Limits()); len(limits) > 0 {
-		p.Only, p.Within = limits[0], limits[1:]
-	}
-	p.Confined = p.Confined || own.Confined
-	switch {
-	case p.Mode == "":
-		p.Mode = own.Mode
-	case own.Mode != "":
-		p.Mode = own.Mode.Stricter(p.Mode)
-	}
-	p.Yes, p.ShellForChildren, p.NoUserNotes, p.UserEnv = p.Yes || own.Yes, p.ShellForChildren || own.ShellForChildren, p.NoUserNotes || own.NoUserNotes, p.UserEnv || own.UserEnv
-	p.Approvals, p.Taint, p.TaintFiles = max(p.Approvals, own.Approvals), StricterTaint(p.Taint, own.Taint), p.TaintFiles || own.TaintFiles
-	return p
-}
-
-// Equal reports whether two permissions decide alike, wherever their rules were written.
-func (p Permissions) Equal(o Permissions) bool {
-	same := func(a, b []PermissionRule) bool {
-		return slices.EqualFunc(a, b, func(x, y PermissionRule) bool {
-			return x.Text == y.Text && x.Confined == y.Confined && x.AllowsTainted == y.AllowsTainted
-		})
-	}
-	return p.Mode == o.Mode && p.Confined == o.Confined && p.Yes == o.Yes && p.ShellForChildren == o.ShellForChildren && p.NoUserNotes == o.NoUserNotes && p.UserEnv == o.UserEnv && p.Approvals == o.Approvals &&
-		p.Taint == o.Taint && p.TaintFiles == o.TaintFiles && p.Narrows == o.Narrows &&
-		same(p.Allow, o.Allow) && same(p.Ask, o.Ask) && same(p.Deny, o.Deny) && slices.EqualFunc(p.Limits(), o.Limits(), same)
-}

@@ -1,7 +1,5 @@
 package spec
 
-import "slices"
-
 // Taint says which text from outside an agent has read first, by itself or by what another agent told it. A nil Taint
 // says that it has read none.
 type Taint struct {
@@ -19,20 +17,3 @@ const (
 	TaintAsk  = "ask"
 	TaintDeny = "deny"
 )
-
-// taintModes are the values of Permissions.Taint, the strictest last.
-var taintModes = []string{"", TaintOff, TaintAsk, TaintDeny}
-
-// StricterTaint returns the stricter of two values of Permissions.Taint.
-func StricterTaint(a, b string) string {
-	rank := func(mode string) int {
-		if i := slices.Index(taintModes, mode); i >= 0 {
-			return i
-		}
-		return len(taintModes) // an unknown value is the strictest
-	}
-	if rank(b) > rank(a) {
-		return b
-	}
-	return a
-}

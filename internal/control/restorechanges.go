@@ -7,6 +7,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/policy"
 	recorded "github.com/troupe-run/troupe/internal/replay"
 	"github.com/troupe-run/troupe/mailbox"
@@ -86,7 +87,7 @@ func (c *runFileCheck) checkChange(opened supervisor.Opened, named client.RunReq
 			return badFile(dumpHint, "limits of %s and below that were set while the run worked: %v", subtree.Agent, err)
 		}
 	case item.Kind == rights.Kind() && mailbox.Unmarshal(item.Body, &rights) == nil:
-		if err := rights.Rights.Validate(); err != nil {
+		if err := permission.CheckNarrowingBounds(rights.Rights); err != nil {
 			return badFile(dumpHint, "rights of %s and below that were narrowed while the run worked: %v", rights.Agent, err)
 		}
 	}

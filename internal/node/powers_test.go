@@ -86,7 +86,7 @@ func TestRestrictedToolMustBeGranted(t *testing.T) {
 // permissionsOf are the permissions of a definition in its run.
 func permissionsOf(t *testing.T, o supervisor.Opened, name string) spec.Permissions {
 	t.Helper()
-	return o.Permissions.Merge(findDefinition(t, o, name).Permissions)
+	return permission.Merge(*o.Permissions, findDefinition(t, o, name).Permissions)
 }
 
 // ruleTexts are the rules without their places.

@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/runfile"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -224,7 +225,7 @@ func TestAttackRestoredRights(t *testing.T) {
 		}},
 		{"an agent that may write unasked", "an approval of all writes", func(f *runfile.File) {
 			changeOpened(t, f, func(o *supervisor.Opened) {
-				own := spec.Permissions{}.Merge(o.Definitions[0].Permissions)
+				own := permission.Merge(spec.Permissions{}, o.Definitions[0].Permissions)
 				own.Yes = true
 				o.Definitions[0].Permissions = &own
 			})

@@ -17,7 +17,7 @@ type FileLimit struct {
 // FileLimits returns the limits of an agent and its ancestors. A file must fit each limit of the tool.
 func FileLimits(list []spec.Permissions) (limits []FileLimit) {
 	for _, p := range list {
-		for _, rules := range p.Limits() {
+		for _, rules := range LimitingRules(p) {
 			limits = append(limits, limitsOf(rules)...)
 		}
 	}

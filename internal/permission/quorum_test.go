@@ -24,7 +24,7 @@ func TestTheMostApprovalsCount(t *testing.T) {
 	if none.Approvals() != 1 {
 		t.Error("a task of an earlier release needs one")
 	}
-	if child := (spec.Permissions{Approvals: 2}).Merge(&spec.Permissions{Approvals: 1}); child.Approvals != 2 {
+	if child := permission.Merge(spec.Permissions{Approvals: 2}, &spec.Permissions{Approvals: 1}); child.Approvals != 2 {
 		t.Errorf("an agent file lowers what its run wants: %+v", child)
 	}
 }

@@ -92,7 +92,7 @@ func Compile(list []spec.Permissions, workspace string, writable []string) *Set 
 			s.broken = "there is no permission mode " + string(p.Mode)
 		}
 		c.allow, c.ask, c.deny = s.parse(p.Allow, ParseAllow), s.parse(p.Ask, ParseGuard), s.parse(p.Deny, ParseGuard)
-		for _, rules := range p.Limits() {
+		for _, rules := range LimitingRules(p) {
 			c.grants = append(c.grants, s.parse(rules, ParseAllow))
 		}
 		s.list = append(s.list, c)
@@ -105,7 +105,7 @@ func Compile(list []spec.Permissions, workspace string, writable []string) *Set 
 func narrowedMode(mode spec.PermissionMode, list []spec.Permissions) spec.PermissionMode {
 	for _, n := range list {
 		if n.Narrows && n.Mode != "" && n.Mode != spec.ModePlan {
-			mode = n.Mode.Stricter(mode)
+			mode = StricterMode(n.Mode, mode)
 		}
 	}
 	return mode

@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/refuse"
 )
 
@@ -28,7 +29,7 @@ func withClaudeRules(p spec.Permissions, files []agentfile.ClaudeSettings) spec.
 		own := f.Permissions
 		p.Allow, p.Ask, p.Deny = slices.Concat(p.Allow, own.Allow), slices.Concat(p.Ask, own.Ask), slices.Concat(p.Deny, own.Deny)
 		if !f.Own && own.Mode != "" {
-			p.Mode = own.Mode.Stricter(p.Mode)
+			p.Mode = permission.StricterMode(own.Mode, p.Mode)
 		}
 	}
 	return p

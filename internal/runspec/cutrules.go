@@ -70,7 +70,7 @@ func cutRulesOf(o supervisor.Opened, d supervisor.Definition, above []supervisor
 		}
 		t := permission.Tool{Class: o.Tools[i].Class, Command: slices.ContainsFunc(o.Commands, func(k spec.Command) bool { return k.Name == c.Tool })}
 		decide := func(of supervisor.Definition) permission.Verdict {
-			return permission.Compile([]spec.Permissions{o.Permissions.Merge(of.Permissions)}, o.Workspace, o.Writable).Decide(c, t, nil)
+			return permission.Compile([]spec.Permissions{permission.Merge(*o.Permissions, of.Permissions)}, o.Workspace, o.Writable).Decide(c, t, nil)
 		}
 		own := decide(d)
 		if own.Decision > permission.AllowConfined {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -45,7 +46,7 @@ func definitionSize(d supervisor.Definition) int {
 		names += len(e.Tool) + len(e.Contains)
 	}
 	if p := d.Permissions; p != nil {
-		names += p.Size() + nameBytes*(len(p.Allow)+len(p.Ask)+len(p.Deny)+len(slices.Concat(p.Limits()...)))
+		names += permission.RuleBytes(*p) + nameBytes*(len(p.Allow)+len(p.Ask)+len(p.Deny)+len(slices.Concat(permission.LimitingRules(*p)...)))
 	}
 	for _, m := range d.LoopOptions.Fallbacks {
 		names += len(m.Name)

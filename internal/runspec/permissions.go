@@ -112,7 +112,7 @@ func (b *Builder) runPermissions(req acceptedRequest) (spec.Permissions, error) 
 		p.Ask, p.Deny, p.Approvals = slices.Concat(p.Ask, local.Ask), slices.Concat(p.Deny, local.Deny, denied), max(p.Approvals, local.Approvals)
 		p = tightenTaint(p, local)
 		if local.Mode != "" {
-			p.Mode = local.Mode.Stricter(p.Mode)
+			p.Mode = permission.StricterMode(local.Mode, p.Mode)
 		}
 	}
 	if i := slices.IndexFunc(req.claude, func(s agentfile.ClaudeSettings) bool { return s.NoBypass }); i >= 0 && p.Mode == spec.ModeBypass {
@@ -132,7 +132,7 @@ func (b *Builder) runPermissions(req acceptedRequest) (spec.Permissions, error) 
 		return p, refuse.Bad("remove rules that others cover",
 			"the run has %d permission rules, at most %d are applied", n, rulesMax)
 	}
-	if n := p.Size(); n > rulesBytesMax {
+	if n := permission.RuleBytes(p); n > rulesBytesMax {
 		return p, refuse.Bad("remove rules that others cover",
 			"the permission rules of the run have %d bytes, at most %d are applied", n, rulesBytesMax)
 	}
@@ -174,7 +174,7 @@ func withPassedShell(defs []supervisor.Definition, root string) []supervisor.Def
 	defs = slices.Clone(defs)
 	for i, d := range defs {
 		if d.Name != root && d.Offer != nil && !slices.Contains(d.Offer, shell.Name) {
-			own := spec.Permissions{}.Merge(d.Permissions)
+			own := permission.Merge(spec.Permissions{}, d.Permissions)
 			own.ShellForChildren = true
 			defs[i].Permissions = &own
 		}

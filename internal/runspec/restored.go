@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/guardrail"
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/policy"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/toolset"
@@ -190,7 +191,7 @@ func compareDefinition(b *Builder, d supervisor.Definition, here []supervisor.De
 	if i := definitionIndex(here, d.Name); i >= 0 {
 		f = here[i]
 	}
-	recorded, own := spec.Permissions{}.Merge(d.Permissions), spec.Permissions{}.Merge(f.Permissions)
+	recorded, own := permission.Merge(spec.Permissions{}, d.Permissions), permission.Merge(spec.Permissions{}, f.Permissions)
 	what := looserPermissions(recorded, own)
 	switch {
 	case !sameHooks(d.LoopOptions.Hooks, f.LoopOptions.Hooks):
@@ -278,5 +279,5 @@ func sameRules(a, b []spec.PermissionRule) bool {
 // states none, which is as loose as off.
 func loosensTaint(mode, than string) bool {
 	mode = cmp.Or(mode, spec.TaintOff)
-	return spec.StricterTaint(mode, than) != mode
+	return permission.StricterTaint(mode, than) != mode
 }

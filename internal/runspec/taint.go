@@ -18,7 +18,7 @@ const taintHint = "see docs/taint.md"
 
 // tightenTaint adds what other permissions say about text from outside. It only tightens.
 func tightenTaint(p, other spec.Permissions) spec.Permissions {
-	p.Taint, p.TaintFiles = spec.StricterTaint(p.Taint, other.Taint), p.TaintFiles || other.TaintFiles
+	p.Taint, p.TaintFiles = permission.StricterTaint(p.Taint, other.Taint), p.TaintFiles || other.TaintFiles
 	return p
 }
 
@@ -31,7 +31,7 @@ func withRequestedTaint(p, asked spec.Permissions, fromUser bool) (spec.Permissi
 	p.TaintFiles = p.TaintFiles || asked.TaintFiles
 	switch {
 	case asked.Taint == "":
-	case fromUser || spec.StricterTaint(asked.Taint, p.Taint) == asked.Taint:
+	case fromUser || permission.StricterTaint(asked.Taint, p.Taint) == asked.Taint:
 		p.Taint = asked.Taint
 	default:
 		return p, refuse.Forbidden("leave taint out, or set it in the settings of the node",

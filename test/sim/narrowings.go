@@ -6,6 +6,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
@@ -141,7 +142,7 @@ func (j *narrowingJudge) noteFact(before *supervisor.State, f activation.Fact, o
 	holds := j.modeOf(before, target)
 	widens := set.Rights.Mode != "" && rank(set.Rights.Mode) >= rank(holds)
 	if len(told) == 0 {
-		if takesPart && !widens && !j.has(set.Agent, set.Rights) && len(before.Narrowings) < narrowingsBelow && set.Rights.Validate() == nil {
+		if takesPart && !widens && !j.has(set.Agent, set.Rights) && len(before.Narrowings) < narrowingsBelow && permission.CheckNarrowingBounds(set.Rights) == nil {
 			j.population.fail(narrowingsReachAll, "the rights of %s should have become narrower: %+v", set.Agent, set.Rights)
 		}
 		j.population.reach.hit(placeNarrowingRefused)

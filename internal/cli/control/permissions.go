@@ -225,7 +225,7 @@ func ruleRows(of string, p spec.Permissions) (rows [][]string) {
 	add("deny", p.Deny)
 	add("ask", p.Ask)
 	add("allow", p.Allow)
-	for _, limit := range p.Limits() {
+	for _, limit := range permission.LimitingRules(p) {
 		add("only", limit)
 	}
 	return rows

@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/term"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -102,7 +103,7 @@ func (cs *Commands) rulesOf(g *agents.Sources, agent string) (o supervisor.Opene
 	if i := slices.IndexFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == o.Root }); i >= 0 && agent != "" {
 		own = o.Definitions[i].Permissions
 	}
-	return o, o.Permissions.Merge(own), nil
+	return o, permission.Merge(*o.Permissions, own), nil
 }
 
 // rulesIn lists rules in the order in which they count.

@@ -141,7 +141,9 @@ func checkDirPermissions(file string, p spec.Permissions) error {
 }
 
 // lowersTrust reports whether a mode allows nothing that the default does not.
-func lowersTrust(m spec.PermissionMode) bool { return m.Stricter(spec.ModeDefault) == m || m == "" }
+func lowersTrust(m spec.PermissionMode) bool {
+	return permission.StricterMode(m, spec.ModeDefault) == m || m == ""
+}
 
 // partlyAllowed are tools that a pattern in `tools` allows in part, while other calls of them need an approval.
 // partlyGranted are tools that such a pattern grants only in part.
