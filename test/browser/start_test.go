@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -122,6 +123,22 @@ func TestRequestWhoseReplyWasLostIsDoneOnce(t *testing.T) {
 	if n := strings.Count(s.cli("transcript", run), "use green"); n != 1 {
 		t.Errorf("the agent has read the message %d times:\n%s", n, s.cli("transcript", run))
 	}
+}
+
+// What an older request has read of a run is not shown after what a newer one has: the page asks again the moment the run
+// ends, and the short form of a run has no text of its result.
+func TestResultStaysWhenAnOlderReplyComesLast(t *testing.T) {
+	s := newStage(t)
+	s.signIn()
+	run := s.start(s.script("default: [{text: the result itself, delay: 3s}]\n"), "paint")
+	shown := chromedp.Poll(`document.querySelector("main pre")?.innerText === "the result itself"`, nil)
+	s.do("the first short reply comes only after the end", chromedp.Evaluate(`{ const real = fetch; let held = false; window.fetch = async (path, more) => {
+		const brief = String(path).includes("brief=true") && !held;
+		held ||= brief;
+		if (brief) { while (!window.release) await new Promise((go) => setTimeout(go, 50)); window.released = true; }
+		return real(path, more);
+	}; }`, nil), chromedp.Evaluate(`location.hash = `+quote("#/run/"+run+"/stop"), nil), chromedp.Poll(`document.querySelector(".status.ended")`, nil), shown)
+	s.do("the older reply comes", chromedp.Evaluate(`release = true`, nil), chromedp.Poll(`window.released`, nil), chromedp.Sleep(time.Second), shown)
 }
 
 // tabTo moves the focus with the key Tab to the element that the condition is about.

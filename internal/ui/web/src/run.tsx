@@ -30,18 +30,25 @@ function useRun(run: string): { model: RunModel; info: RunInfo | null; status: s
   useEffect(() => {
     model.current = new RunModel();
     const m = model.current;
-    let over = false, waiting = false, timer = 0, brief = true;
+    let over = false, waiting = false, timer = 0, brief = true, newest = 0;
     const soon = () => { if (!waiting) { waiting = true; requestAnimationFrame(() => { waiting = false; if (!over) draw(0); }); } };
     const look = async () => {
+      const turn = ++newest; // the end of the run begins a look at once: what an older one still reads is not shown after it
+      const isPast = () => over || turn !== newest;
       try {
-        const show = (i: RunInfo) => { if (over) return; setInfo(i); setError(""); m.addLive(i.live_agents ?? []); if (i.result) m.snapshot(i.result.agents ?? []); soon(); };
+        const show = (i: RunInfo) => { if (isPast()) return; setInfo(i); setError(""); m.addLive(i.live_agents ?? []); if (i.result) m.snapshot(i.result.agents ?? []); soon(); };
         let i = file ? file.info : await get<RunInfo>(url`/runs/${run}` + (brief ? "?brief=true" : ""));
         show(i);
+        if (isPast()) return;
         if (!file && brief && (i.state === "finished" || (i.agents_started ?? 0) <= manyAgents)) show(i = await get<RunInfo>(url`/runs/${run}`));
+        if (isPast()) return;
         brief = (i.result?.agents?.length ?? i.agents_started ?? 0) > manyAgents;
-        if (over) return;
         if (i.state === "finished") return;
-      } catch (e) { if (!over) setError(explain(e)); if (isFinal(e)) return; }
+      } catch (e) {
+        if (isPast()) return;
+        setError(explain(e));
+        if (isFinal(e)) return;
+      }
       timer = window.setTimeout(look, 2000);
     };
     void look();
