@@ -31,7 +31,7 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 		return c.briefRun(ctx, row)
 	}
 	if result, ok := c.cfg.Runs.recent.find(row.RunID); ok && !r.Describe {
-		row.State, row.Result = client.RunFinished, &result
+		FinishRow(&row.RunInfo, result.Result, result.ended)
 		return row.RunInfo, nil
 	}
 	full, err := c.states.replay(ctx, c.cfg.Post, row.RunID)

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
@@ -80,9 +81,15 @@ const (
 // its result the moment it ends; without recentResults each such request would replay the log of the run.
 type recentResults struct {
 	mu      sync.Mutex
-	results map[string]event.Result
+	results map[string]recentResult
 	old     []string // in the order in which they came
 	bytes   int
+}
+
+// recentResult is the result of a run that has ended, and when this node learned that.
+type recentResult struct {
+	event.Result
+	ended time.Time
 }
 
 // NoteState remembers the result of a run whose supervisor's log says that it is over, and wakes the
@@ -92,7 +99,7 @@ func (r *Runs) NoteState(run string, s supervisor.State) {
 		return
 	}
 	result := fitAgents(s.Result())
-	r.recent.put(run, result)
+	r.recent.put(run, recentResult{result, time.Now()})
 	r.NoteResult(run, result)
 }
 
@@ -100,19 +107,19 @@ func resultBytes(r event.Result) int {
 	return len(r.Text) + len(r.Detail) + len(r.Journal) + agentResultBytes*(1+len(r.Agents))
 }
 
-func (k *recentResults) put(run string, result event.Result) {
+func (k *recentResults) put(run string, result recentResult) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.remove(run)
-	if resultBytes(result) > recentResultBytesMax {
+	if resultBytes(result.Result) > recentResultBytesMax {
 		return
 	}
 	if k.results == nil {
-		k.results = map[string]event.Result{}
+		k.results = map[string]recentResult{}
 	}
 	k.results[run] = result
 	k.old = append(k.old, run)
-	k.bytes += resultBytes(result)
+	k.bytes += resultBytes(result.Result)
 	for len(k.old) > recentResultsMax || k.bytes > recentResultBytesMax {
 		k.remove(k.old[0])
 	}
@@ -125,7 +132,7 @@ func (k *recentResults) remove(run string) {
 		return
 	}
 	delete(k.results, run)
-	k.bytes -= resultBytes(result)
+	k.bytes -= resultBytes(result.Result)
 	if i := slices.Index(k.old, run); i == 0 { // the oldest, which makes room
 		k.old = k.old[1:]
 	} else {
@@ -139,7 +146,7 @@ func (k *recentResults) forget(run string) {
 	k.remove(run)
 }
 
-func (k *recentResults) find(run string) (result event.Result, ok bool) {
+func (k *recentResults) find(run string) (result recentResult, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	result, ok = k.results[run]

@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -44,6 +45,30 @@ func TestRecentResultsAreBounded(t *testing.T) {
 	r.NoteState("huge", overState("", strings.Repeat("x", recentResultBytesMax)))
 	if len(r.recent.results)+len(r.recent.old)+r.recent.bytes != 0 {
 		t.Errorf("%d results, %d names, %d bytes", len(r.recent.results), len(r.recent.old), r.recent.bytes)
+	}
+}
+
+// TestEndOfARunIsTheSameBeforeAndAfterItsRowIsWritten: a client reads the end of a run from its result at first, and
+// from the row later.
+func TestEndOfARunIsTheSameBeforeAndAfterItsRowIsWritten(t *testing.T) {
+	t.Parallel()
+	c := newParts(&Config{Post: memory.New(memory.Config{}), Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
+	if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive}); err != nil {
+		t.Fatal(err)
+	}
+	result := overState("r", "done").Result()
+	c.cfg.Runs.recent.put("r", recentResult{result, time.Now().Add(-time.Minute)})
+	got, err := c.viewer.getRun(t.Context(), client.GetRequest{RunID: "r"})
+	before, ok := got.(client.RunInfo)
+	if err != nil || !ok || before.State != client.RunFinished || before.Ended == "" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if _, err := c.cfg.Runs.Record(t.Context(), "r", Report{Result: &result}, false); err != nil {
+		t.Fatal(err)
+	}
+	c.cfg.Runs.recent.forget("r")
+	if row, _, err := c.cfg.Runs.Get(t.Context(), "r"); err != nil || row.Ended != before.Ended {
+		t.Errorf("%s, then %s, %v", before.Ended, row.Ended, err)
 	}
 }
 
@@ -120,7 +145,7 @@ func TestRowWrittenByAnother(t *testing.T) {
 	if info, ok, err := ours.Get(t.Context(), "r"); ok || err != nil {
 		t.Errorf("%+v, %v", info, err)
 	}
-	ours.recent.put("r", event.Result{})
+	ours.recent.put("r", recentResult{})
 	if err := ours.Remove(t.Context(), "r"); err != nil {
 		t.Fatal(err)
 	}

@@ -133,7 +133,11 @@ func (r *Runs) Record(ctx context.Context, run string, report Report, adds bool)
 			changed = true
 		}
 		if report.Result != nil {
-			FinishRow(&row.RunInfo, *report.Result, time.Now())
+			end := time.Now()
+			if recent, ok := r.recent.find(run); ok { // clients may have read this time already
+				end = recent.ended
+			}
+			FinishRow(&row.RunInfo, *report.Result, end)
 		}
 		s := row.summaryOrEmpty()
 		done.Parked = row.State != client.RunFinished && s.Parked && !row.isAllAnswered(s)
