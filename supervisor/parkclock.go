@@ -18,7 +18,7 @@ const parkTimer = "park"
 
 // updateParkClock starts the clock when the run parks, and stops it when the run works again or ends.
 func updateParkClock(s State, fx []Effect) (State, []Effect) {
-	runs := s.Run.ParkMS > 0 && s.Phase == Live && s.Cancel == nil && s.IsParked() && waitForPeople(s)
+	runs := s.Run.ParkMS > 0 && s.Phase == Live && s.Cancel == nil && s.IsParked()
 	switch {
 	case runs && s.ParkDue == 0:
 		s.ParkDue = s.Now + s.Run.ParkMS
@@ -28,23 +28,6 @@ func updateParkClock(s State, fx []Effect) (State, []Effect) {
 		return s, append(fx, Disarm{Timer: parkTimer})
 	}
 	return s, fx
-}
-
-// waitForPeople reports whether each live member asks a person, or has a live child. A member that does neither may be
-// at work without a reservation: a tool runs.
-func waitForPeople(s State) bool {
-	busy, parents := 0, map[spec.ID]bool{}
-	s.Members(func(m Member) {
-		if !m.Done {
-			parents[m.Parent] = true
-		}
-	})
-	s.Members(func(m Member) {
-		if !m.Done && m.Query == nil && !parents[m.ID] {
-			busy++
-		}
-	})
-	return busy == 0
 }
 
 // parkGraceMS is how long a new activation waits for what its members have heard before it ends a run whose clock is

@@ -20,20 +20,28 @@ func TestNewActivationWaitsBeforeItEndsAParkedRun(t *testing.T) {
 	}
 }
 
-// A member without a question and without a child at work may run a tool, for which no reservation is open.
-func TestRunWithAMemberAtWorkDoesNotWaitForPeople(t *testing.T) {
+// A member without a question and without a child at work is about to begin or to go on, or runs a tool: no reservation
+// is open for that, and the run does not wait for people alone.
+func TestRunWithAMemberAtWorkIsNotParked(t *testing.T) {
 	asks := &agent.Park{Query: "1-0.0"}
-	s := State{}.put(Member{ID: spec.Root}).put(Member{ID: "root-1-0", Parent: spec.Root, Query: asks})
-	if !waitForPeople(s) {
+	s := State{Parked: 1}.put(Member{ID: spec.Root, Children: 1}).put(Member{ID: "root-1-0", Parent: spec.Root, Query: asks})
+	if !s.IsParked() {
 		t.Error("the child asks, and the root waits for it")
 	}
-	s = s.put(Member{ID: "root-1-1", Parent: spec.Root})
-	if waitForPeople(s) {
+	second := Member{ID: "root-1-1", Parent: spec.Root}
+	s = s.put(second)
+	if s.IsParked() {
 		t.Error("the second child works")
 	}
-	s = s.put(Member{ID: "root-1-1", Parent: spec.Root, Done: true})
-	if !waitForPeople(s) {
-		t.Error("the second child has ended")
+	second.Node = "n2" // written again, it still counts once
+	for name, m := range map[string]Member{
+		"has ended":         {ID: "root-1-1", Parent: spec.Root, Done: true},
+		"asks":              {ID: "root-1-1", Parent: spec.Root, Query: asks},
+		"waits for another": {ID: "root-1-1", Parent: spec.Root, Children: 1},
+	} {
+		if !s.put(second).put(m).IsParked() {
+			t.Errorf("the second child %s", name)
+		}
 	}
 }
 

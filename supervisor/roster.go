@@ -17,6 +17,7 @@ import (
 type roster struct {
 	byID     *immutable.SortedMap[string, *Member] // to members that are never written again
 	revision uint64                                // how often something changed that a Summary shows
+	busy     int                                   // members that wait neither for a person nor for a child
 }
 
 // Member returns one member.
@@ -35,12 +36,23 @@ func (r roster) put(m Member) roster {
 	if r.byID == nil {
 		r.byID = immutable.NewSortedMap[string, *Member](nil)
 	}
-	if old, ok := r.byID.Get(string(m.ID)); !ok || !old.looksLike(m) {
+	old, ok := r.byID.Get(string(m.ID))
+	if !ok || !old.looksLike(m) {
 		r.revision++
+	}
+	if ok && old.isBusy() {
+		r.busy--
+	}
+	if m.isBusy() {
+		r.busy++
 	}
 	r.byID = r.byID.Set(string(m.ID), &m)
 	return r
 }
+
+// isBusy reports whether a member waits neither for a person nor for a child. It may hold nothing all the same: it is
+// about to begin or to go on, or a tool runs.
+func (m *Member) isBusy() bool { return !m.Done && m.Query == nil && m.Children == 0 }
 
 // looksLike reports whether a Summary shows two states of a member alike.
 func (m *Member) looksLike(next Member) bool {

@@ -264,7 +264,7 @@ type Member struct {
 // IsParked reports whether the run waits for people alone: a member is parked, and
 // nothing in progress could change that.
 func (s State) IsParked() bool {
-	return s.Parked > 0 && s.Pool.Held.Minus(s.Pool.Charges).Zero() && s.Waiting() == 0
+	return s.Parked > 0 && s.Pool.Held.Minus(s.Pool.Charges).Zero() && s.Waiting() == 0 && s.roster.busy == 0 //mutant:parked-while-an-agent-works
 }
 
 // put replaces a member, or adds it.

@@ -277,19 +277,21 @@ func TestARowForgetsNoAnswer(t *testing.T) {
 func TestARunWhoseQuestionsAreAnsweredIsNotParked(t *testing.T) {
 	t.Parallel()
 	c := parkedRun(t)
-	r, err := replaySupervisorLog(t.Context(), c.cfg.Post, "r")
-	if err != nil {
-		t.Fatal(err)
-	}
-	record := func(place uint64, want bool) {
+	record := func(after uint64, want bool) {
 		t.Helper()
-		if done, err := c.cfg.Runs.Record(t.Context(), "r", Report{State: r.state, Place: place}, true); err != nil || done.Parked != want {
+		r, err := replaySupervisorLog(t.Context(), c.cfg.Post, "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done, err := c.cfg.Runs.Record(t.Context(), "r", Report{State: r.state, Place: r.place + after}, true); err != nil || done.Parked != want {
 			t.Errorf("%+v, %v; want parked %t", done, err, want)
 		}
 	}
-	record(r.place, true)
+	record(0, false) // the child of the root is about to begin
+	putEntry(t, c.cfg.Post, mailbox.At("r", mailbox.Super), mailbox.At("r", "root-1-0"), agent.Finish{Outcome: spec.Outcome{Reason: spec.Completed}}, false)
+	record(0, true)
 	if _, err := c.commander.answerQuery(t.Context(), client.AnswerRequest{RunID: "r", Request: "a", Query: "q", Decision: "approve"}); err != nil {
 		t.Fatal(err)
 	}
-	record(r.place+1, false)
+	record(1, false)
 }

@@ -47,6 +47,8 @@ const (
 	questionsExpireInTime invariant = "questions-expire-in-time"
 	// rightsShrink: no agent has a right, a hook or a rule less strict than its parent, also after a change of live rights.
 	rightsShrink invariant = "rights-shrink"
+	// parkedRunsWaitForPeople: in a parked run each agent waits for a person or for an agent below it.
+	parkedRunsWaitForPeople invariant = "parked-runs-wait-for-people"
 	// narrowingsReachAll: a change that takes rights reaches the agent and those below it, and makes rights narrower.
 	narrowingsReachAll invariant = "narrowings-reach-all"
 	// outsideTextIsMarked: what an agent says after it has read text from outside is marked.

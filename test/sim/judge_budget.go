@@ -124,6 +124,7 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 			parked++
 		}
 	})
+	j.checkParked(after)
 	if held != p.Held || kept != p.Kept || spent != p.Spent {
 		j.fail(poolAddsUp, "the accounts hold %+v keep %+v spent %+v, the pool %+v %+v %+v", held, kept, spent, p.Held, p.Kept, p.Spent)
 	}
@@ -249,4 +250,22 @@ func (j *budgetJudge) checkReservation(sh *shell, key reservationKey, e agent.Ca
 	if current && account.Open != key.reservation && !j.population.super.damaged {
 		j.fail(reservedFirst, "%s: a model call under reservation %d, but %d is open", key.who, key.reservation, account.Open)
 	}
+}
+
+// checkParked: in a parked run each agent waits for a person or for an agent below it.
+func (j *budgetJudge) checkParked(after *supervisor.State) {
+	if !after.IsParked() {
+		return
+	}
+	waits := map[spec.ID]bool{}
+	after.Members(func(m supervisor.Member) {
+		if !m.Done {
+			waits[m.Parent] = true
+		}
+	})
+	after.Members(func(m supervisor.Member) {
+		if !m.Done && m.Query == nil && !waits[m.ID] {
+			j.fail(parkedRunsWaitForPeople, "the run is parked, and %s waits for nobody", m.ID)
+		}
+	})
 }

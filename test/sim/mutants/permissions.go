@@ -36,5 +36,7 @@ var ofPermissions = []Mutant{
 	{"message-taints-nobody", "E2: so does a message of a tainted agent", own(Replace(`s = s.appendMessage(model.Message{Role: model.User, Text: m.quotedText()})`))},
 	{"task-taints-nobody", "E2: so does a task of a tainted agent", own(Replace(`s = restoreJournal(adoptContext(s))`))},
 	{"child-begins-untainted", "E2: what a tainted agent delegates taints the child", own(Replace(`_ = f.Tainted`))},
+	{"parked-while-an-agent-works", "K18: in a parked run each agent waits for a person or for an agent below it",
+		own(Replace(`return s.Parked > 0 && s.Pool.Held.Minus(s.Pool.Charges).Zero() && s.Waiting() == 0`))},
 	{"park-clock-never-stops", "K18: a run that works again has no clock of a parked run", own(Never)},
 }
