@@ -6,6 +6,10 @@ import (
 	"os"
 
 	"github.com/troupe-run/troupe/internal/cli/serve"
+	"github.com/troupe-run/troupe/internal/pidregistry"
 )
 
-func main() { os.Exit(serve.Run(os.Args[1:])) }
+func main() {
+	pidregistry.ShareOneLockPerMap()
+	os.Exit(serve.Run(os.Args[1:]))
+}

@@ -6,6 +6,10 @@ import (
 	"os"
 
 	"github.com/troupe-run/troupe/internal/cli"
+	"github.com/troupe-run/troupe/internal/pidregistry"
 )
 
-func main() { os.Exit(cli.Run(os.Args[1:], cli.JoinTimeout)) }
+func main() {
+	pidregistry.ShareOneLockPerMap()
+	os.Exit(cli.Run(os.Args[1:], cli.JoinTimeout))
+}

@@ -52,6 +52,7 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 	j.judges.narrowed.noteFact(&before, f, out)
 	j.judges.budget.noteOthers(&before, f)
 	j.judges.budget.checkPool(&before, after, f)
+	j.judges.budget.checkParked(after)
 	j.judges.budget.dropWaiting(after, f)
 	j.judges.budget.checkSubtrees(&before, after, f)
 	j.judges.budget.noteRequest(&before, after, f, out)
