@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -61,7 +61,7 @@ func (e *stepEvents) publishEnd(i int, c Call, r model.ToolResult, tools *toolRu
 	if c.Name == skillTool && !r.Error && tools.skills {
 		var args struct{ Name string }
 		decodeArgs(c.Args, &args)
-		e.publishCall(i, event.KindSkillLoaded, event.SkillLoaded{Call: c.ID, Skill: clip.Text(args.Name, history.NameBytesShown), Bytes: len(r.Text)})
+		e.publishCall(i, event.KindSkillLoaded, event.SkillLoaded{Call: c.ID, Skill: clip.Text(args.Name, message.NameBytesShown), Bytes: len(r.Text)})
 	}
 }
 

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
@@ -80,7 +80,7 @@ func (c *toolRules) knows(tool string) bool {
 func (c *toolRules) namesUnknown(calls []Call) string {
 	var names []string
 	for _, call := range calls {
-		if name := clip.Text(call.Name, history.NameBytesShown); !c.knows(call.Name) && !slices.Contains(names, name) {
+		if name := clip.Text(call.Name, message.NameBytesShown); !c.knows(call.Name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -115,7 +115,7 @@ const mcpPrefix = "mcp__"
 func validateCall(s State, t model.ToolCall, index int) Call {
 	c := Call{ToolCall: t, callProgress: callProgress{Stage: Pending}}
 	if s.tools.forbids(t.Name) { //mutant:forbidden-tool
-		return c.deny(fmt.Sprintf("forbidden: this agent may not use %s; it did not run. The tools are: %s", clip.Text(t.Name, history.NameBytesShown), s.tools.names))
+		return c.deny(fmt.Sprintf("forbidden: this agent may not use %s; it did not run. The tools are: %s", clip.Text(t.Name, message.NameBytesShown), s.tools.names))
 	}
 	toolSpec, known := s.tools.specs[t.Name]
 	if !known { //mutant:unknown-tool
@@ -123,7 +123,7 @@ func validateCall(s State, t model.ToolCall, index int) Call {
 		if strings.HasPrefix(t.Name, mcpPrefix) { // its server is missing or off; another name is the model's mistake
 			end = Call.deny
 		}
-		return end(c, fmt.Sprintf("unknown tool %q; the tools are: %s", clip.Text(t.Name, history.NameBytesShown), s.tools.names))
+		return end(c, fmt.Sprintf("unknown tool %q; the tools are: %s", clip.Text(t.Name, message.NameBytesShown), s.tools.names))
 	}
 	c.Class = toolSpec.Class
 	if t.Cut { //mutant:cut-args-run

@@ -3,6 +3,7 @@ package agent
 import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/estimate"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -14,13 +15,13 @@ func (s State) Estimate() int64 {
 	if !s.hasAnchor() {
 		return ratio.Apply(guessTokens(s, s.Prompt()))
 	}
-	return s.Anchor.Tokens + ratio.Apply(budget.Guess(s.History[s.Anchor.Messages:]...))
+	return s.Anchor.Tokens + ratio.Apply(estimate.Messages(s.History[s.Anchor.Messages:]...))
 }
 
 // guessTokens is the estimate of a whole prompt before it is calibrated.
 func guessTokens(s State, sent []model.Message) int64 {
 	stable, volatile := systemPrompt(s)
-	return budget.MessageTokens + budget.GuessText(stable) + budget.GuessText(volatile) + budget.GuessTools(s.Task.Tools) + budget.Guess(sent...)
+	return estimate.MessageTokens + estimate.Text(stable) + estimate.Text(volatile) + estimate.Tools(s.Task.Tools) + estimate.Messages(sent...)
 }
 
 // calibrate learns from a report: it compares the provider's count with the
@@ -31,7 +32,7 @@ func calibrate(s State, r model.Reply) State {
 	}
 	know := s.tokenMeasures()
 	if s.hasAnchor() {
-		know.Ratio = know.Ratio.Sample(r.Usage.Prompt()-s.Anchor.Tokens, budget.Guess(s.History[s.Anchor.Messages:]...))
+		know.Ratio = know.Ratio.Sample(r.Usage.Prompt()-s.Anchor.Tokens, estimate.Messages(s.History[s.Anchor.Messages:]...))
 	} else {
 		know.Ratio = know.Ratio.Sample(r.Usage.Prompt(), guessTokens(s, s.Prompt()))
 	}
@@ -55,7 +56,7 @@ func (s State) Counts() bool { return s.contextLimits().threshold() > 0 }
 // resultTokens is the estimate of a call's result: the shell's count, if that is plausible.
 func (c Call) resultTokens() int64 {
 	if c.Tokens <= 0 || c.Tokens > budget.Text(c.Result.Text) {
-		return budget.GuessText(c.Result.Text)
+		return estimate.Text(c.Result.Text)
 	}
 	return c.Tokens
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -109,7 +109,7 @@ func historyForHandoff(s State) []model.Message {
 		if left > 0 {
 			note = append(note, model.Message{Role: model.User, Text: fmt.Sprintf(handoffCut, left)})
 		}
-		if _, ok := history.FitsEntry(append(note, list[left:]...)...); ok {
+		if _, ok := message.FitsEntry(append(note, list[left:]...)...); ok {
 			return append(note, list[left:]...)
 		}
 		left++

@@ -2,9 +2,9 @@ package agent
 
 import (
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/internal/permission/person"
 	"github.com/troupe-run/troupe/model"
 )
@@ -79,7 +79,7 @@ func describeTransform(prompt []model.Message, list []judgedAnswer, v hookVerdic
 		}
 	}
 	for _, m := range prompt {
-		d.Bytes += history.BytesOf(m)
+		d.Bytes += message.BytesOf(m)
 	}
 	sent := v.messages
 	if sent == nil {
@@ -90,7 +90,7 @@ func describeTransform(prompt []model.Message, list []judgedAnswer, v hookVerdic
 		d.SystemBytes = len(*v.system)
 	}
 	for _, m := range sent {
-		d.SentBytes += history.BytesOf(m)
+		d.SentBytes += message.BytesOf(m)
 	}
 	return d
 }

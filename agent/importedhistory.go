@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -92,7 +93,7 @@ func continuationText(p *spec.HistoryOrigin) string {
 func (s State) Past() history.Transcript {
 	stable, _ := s.Task.SystemPrompt()
 	p := history.Transcript{Form: history.Form, Run: s.Task.Run, Agent: s.Task.ID, Name: s.Task.Name, Goal: s.Task.Goal, System: stable,
-		Model: s.currentModel(&s.Task).Name, Turn: s.Turn, Usage: s.Usage, Messages: history.WithoutMedia(s.History), Journal: s.Journal.fullText(), Tainted: cmp.Or(s.Tainted, taintOfResults(s, s.Calls))}
+		Model: s.currentModel(&s.Task).Name, Turn: s.Turn, Usage: s.Usage, Messages: message.WithoutMedia(s.History), Journal: s.Journal.fullText(), Tainted: cmp.Or(s.Tainted, taintOfResults(s, s.Calls))}
 	if len(s.Calls) > 0 {
 		results := make([]model.ToolResult, len(s.Calls))
 		for i, c := range s.Calls {
@@ -162,7 +163,7 @@ func historyForChild(s State) []model.Message {
 	if len(s.Calls) > 0 {
 		s.History = s.History[:s.newestReply()]
 	}
-	return history.WithoutMedia(s.Prompt())
+	return message.WithoutMedia(s.Prompt())
 }
 
 // delegationOf requests the child of a call, or says why it cannot.
@@ -175,9 +176,9 @@ func delegationOf(s State, c Call) (e Delegate, why string) {
 		return e, ""
 	}
 	e.Past = historyForChild(s)
-	if bytes, ok := history.FitsEntry(e.Past...); !ok {
+	if bytes, ok := message.FitsEntry(e.Past...); !ok {
 		why = fmt.Sprintf("the history is %d messages of %d bytes, at most %d bytes can be handed on; it was not delegated. "+
-			"Delegate without fork, and put what matters into the task", len(e.Past), bytes, history.PartBytesMax)
+			"Delegate without fork, and put what matters into the task", len(e.Past), bytes, message.PartBytesMax)
 	}
 	return e, why
 }

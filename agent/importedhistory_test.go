@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 )
@@ -213,7 +214,7 @@ func TestOversizedHistoryIsNotDelegated(t *testing.T) {
 	}
 	for range 3 {
 		reply(model.ToolCall{Name: "search", Args: `{"q":"x"}`})
-		s = stepAgent(s, agent.Returned{Call: s.Calls[0].ID, Attempt: 1, Text: strings.Repeat("r", history.PartBytesMax/3)})
+		s = stepAgent(s, agent.Returned{Call: s.Calls[0].ID, Attempt: 1, Text: strings.Repeat("r", message.PartBytesMax/3)})
 	}
 	reply(model.ToolCall{Name: "delegate", Args: `{"task":"check","fork":true}`}, model.ToolCall{Name: "delegate", Args: `{"task":"check"}`})
 	forked, plain := s.Calls[0], s.Calls[1]

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -175,7 +175,7 @@ func noSection(name string, lists bool) error {
 	if lists {
 		kind = "list"
 	}
-	return fmt.Errorf("the journal has no %s %q; there are: %s", kind, clip.Text(name, history.NameBytesShown), sectionNames(lists))
+	return fmt.Errorf("the journal has no %s %q; there are: %s", kind, clip.Text(name, message.NameBytesShown), sectionNames(lists))
 }
 
 func tooMuch(what string, size, most int) error {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/estimate"
 )
 
 // recoveryRung is a step of the ladder that a loop climbs when it loses context faster
@@ -90,7 +90,7 @@ func (c contextLimits) tails(r recoveryRung) []int {
 // pinBytes is how many bytes all pins together may have.
 func (c contextLimits) pinBytes() int {
 	if w := c.window; w > 0 {
-		return int(min(pinsBytesMax, w*budget.BytesPerToken/pinsPart))
+		return int(min(pinsBytesMax, w*estimate.BytesPerToken/pinsPart))
 	}
 	return pinsBytesMax
 }

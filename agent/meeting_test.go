@@ -7,8 +7,8 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -55,11 +55,11 @@ func TestHookCannotSendAnInvalidPrompt(t *testing.T) {
 		"one id for two calls":         {[]model.Message{user("look"), said("", "1", "1"), results("1", "1")}, "used twice, or is none"},
 		"an id of an earlier call":     {[]model.Message{user("look"), said("", "1"), results("1"), said("", "1"), results("1")}, "used twice, or is none"},
 		"an id that is none":           {[]model.Message{user("look"), said("", "a b"), results("a b")}, "used twice, or is none"},
-		"more than an entry can hold":  {[]model.Message{user(strings.Repeat("x", history.SentBytesMax+1))}, "bytes, at most"},
-		"as much as an entry can hold": {[]model.Message{user(strings.Repeat("x", history.SentBytesMax))}, ""},
+		"more than an entry can hold":  {[]model.Message{user(strings.Repeat("x", message.SentBytesMax+1))}, "bytes, at most"},
+		"as much as an entry can hold": {[]model.Message{user(strings.Repeat("x", message.SentBytesMax))}, ""},
 		"a whole conversation":         {[]model.Message{user("look"), said("I look", "1", "2"), results("1", "2"), said("more"), user("go on"), said("", "3"), results("3")}, ""},
 	} {
-		switch err := history.Sendable(c.list); {
+		switch err := message.Sendable(c.list); {
 		case c.because == "" && err != nil:
 			t.Errorf("%s: %v", what, err)
 		case c.because != "" && (err == nil || !strings.Contains(err.Error(), c.because)):

@@ -2,7 +2,7 @@ package agent
 
 import (
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/estimate"
 )
 
 // modelRoute is the model in use, and what its provider has reported of the sizes of prompts. A measurement belongs to
@@ -29,7 +29,7 @@ func (a promptAnchor) coversRoute(route int) bool { return a.Tokens > 0 && a.Rou
 // one route: another model counts differently.
 type tokenSense struct {
 	Route int
-	Ratio budget.Ratio
+	Ratio estimate.Ratio
 	// Ceiling is the estimate of a prompt that the provider rejected as too long: the
 	// window is not larger, whatever size the route names. 0: never.
 	Ceiling int64

@@ -36,7 +36,7 @@ type Delegate struct {
 	Child spec.ID `msgpack:"i"`
 	Name  string  `msgpack:"n,omitempty"` // definition, "" = the supervisor's choice
 	Goal  string  `msgpack:"g"`
-	// Past is the history that the child begins with, within history.PartBytesMax; nil: none.
+	// Past is the history that the child begins with, within message.PartBytesMax; nil: none.
 	Past []model.Message `msgpack:"h,omitempty"`
 	// Background: the call is answered when the child is born, and the child's answer is a message.
 	Background bool `msgpack:"b,omitempty"`

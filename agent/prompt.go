@@ -3,8 +3,8 @@ package agent
 import (
 	"slices"
 
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -16,7 +16,7 @@ func (s State) Prompt() []model.Message {
 		return slices.Clip(s.History)
 	}
 	sent := make([]model.Message, 0, len(s.History)-s.Fold.Upto+4)
-	user := func(text string) { sent = history.AppendSent(sent, model.Message{Role: model.User, Text: text}) }
+	user := func(text string) { sent = message.AppendSent(sent, model.Message{Role: model.User, Text: text}) }
 	if s.Fold.Upto > 0 {
 		user(s.Fold.Text)             //mutant:fold-moves-with-each-turn
 		if s.Fold.Upto > s.Recalled { // no text replaces the task's media
@@ -30,7 +30,7 @@ func (s State) Prompt() []model.Message {
 			user(journalGoOn)
 		}
 		if i < len(s.History) && !s.History[i].Tombstone { //mutant:prompt-tombstones
-			sent = history.AppendSent(sent, s.History[i])
+			sent = message.AppendSent(sent, s.History[i])
 		}
 	}
 	return sent

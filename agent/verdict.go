@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -91,11 +91,11 @@ func (r *hookRules) answerError(p spec.HookPoint, c Call, a spec.HookAnswer) str
 	case a.Failed != "":
 		return a.Failed
 	case !p.Knows(a.Decision):
-		return fmt.Sprintf("%q is not a decision at %s", clip.Text(string(a.Decision), history.NameBytesShown), p)
+		return fmt.Sprintf("%q is not a decision at %s", clip.Text(string(a.Decision), message.NameBytesShown), p)
 	case a.System != nil && len(*a.System) > hookSystemMax:
 		return fmt.Sprintf("its system prompt has %d bytes, and may have %d", len(*a.System), hookSystemMax)
 	case a.Messages != nil && p == spec.HookContext:
-		if err := history.Sendable(a.Messages); err != nil {
+		if err := message.Sendable(a.Messages); err != nil {
 			return err.Error()
 		}
 		for _, m := range a.Messages { // otherwise the hook alone would say what they cost

@@ -68,7 +68,7 @@ func Message(m model.Message) int64 {
 	}
 	n := EnvelopeTokens + Text(m.Text)
 	for _, d := range m.Media {
-		n += EnvelopeTokens + Text(d.Name) + mediaMost(d)
+		n += EnvelopeTokens + Text(d.Name) + Media(d)
 	}
 	for _, c := range m.Calls {
 		n += EnvelopeTokens + Text(c.Name) + Text(c.Args) + Text(c.ID)
@@ -86,8 +86,8 @@ func Message(m model.Message) int64 {
 // person has allowed such media by name.
 const UnboundedTokens = 50_000
 
-// mediaMost bounds the tokens of a medium.
-func mediaMost(m model.Media) int64 {
+// Media bounds the tokens of a medium.
+func Media(m model.Media) int64 {
 	if m.Most <= 0 || m.Most > requestTokensMax {
 		return UnboundedTokens
 	}

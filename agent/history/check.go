@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -28,7 +29,7 @@ func (p Transcript) Check() error {
 	case len(p.Messages) > MessagesMax:
 		return &Error{"messages", fmt.Sprintf("there are %d, at most %d can be recalled", len(p.Messages), MessagesMax), "leave the oldest out"}
 	}
-	if w := sizeOf(p.Messages...); w.Bytes > BytesMax {
+	if w := message.SizeOf(p.Messages...); w.Bytes > BytesMax {
 		return &Error{"messages", fmt.Sprintf("they are %d bytes, at most %d can be recalled", w.Bytes, BytesMax), "leave the oldest out"}
 	}
 	var c checker
@@ -50,7 +51,7 @@ func (f Summary) check(messages int) error {
 	switch {
 	case f.Upto < 1 || f.Upto > messages:
 		return &Error{"fold", fmt.Sprintf("upto is %d of %d messages", f.Upto, messages), "leave the fold out"}
-	case strings.TrimSpace(f.Text) == "" || !utf8.ValidString(f.Text) || len(f.Text) > PartBytesMax:
+	case strings.TrimSpace(f.Text) == "" || !utf8.ValidString(f.Text) || len(f.Text) > message.PartBytesMax:
 		return &Error{"fold", "its text is empty, too long, or not UTF-8", "leave the fold out"}
 	}
 	return nil

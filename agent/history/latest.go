@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -32,11 +33,11 @@ func (p Transcript) Latest() (latest Transcript, left int) {
 	}
 	bytes := 0
 	for _, m := range p.Messages[left+fold:] {
-		bytes += BytesOf(m)
+		bytes += message.BytesOf(m)
 	}
 	tail := left + fold
 	for tail < len(p.Messages) && (bytes > LatestBytesMax || len(p.Messages)-tail > latestMessagesMax) {
-		bytes -= BytesOf(p.Messages[tail])
+		bytes -= message.BytesOf(p.Messages[tail])
 		tail++
 	}
 	// results without their calls
@@ -53,7 +54,7 @@ func (p Transcript) Latest() (latest Transcript, left int) {
 
 // shortenResults shortens the results of a message that are far above the average that latestMessageMax leaves them.
 func shortenResults(m model.Message) model.Message {
-	if BytesOf(m) <= latestMessageMax || len(m.Results) == 0 {
+	if message.BytesOf(m) <= latestMessageMax || len(m.Results) == 0 {
 		return m
 	}
 	most := latestMessageMax / len(m.Results)

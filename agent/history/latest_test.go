@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -22,7 +23,7 @@ func TestLatestKeepsTheTaskBesideLargeResults(t *testing.T) {
 	if left != 0 || len(latest.Messages) != 3 || latest.Messages[0].Text != "Count the pumps." {
 		t.Fatalf("%d messages were left out, %d are there", left, len(latest.Messages))
 	}
-	if n := history.BytesOf(latest.Messages[2]); n < history.LatestBytesMax/8 || n > history.LatestBytesMax/2 {
+	if n := message.BytesOf(latest.Messages[2]); n < history.LatestBytesMax/8 || n > history.LatestBytesMax/2 {
 		t.Errorf("its results have %d bytes", n)
 	}
 	if len(past.Messages[2].Results[0].Text) != 20<<10 {

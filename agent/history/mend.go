@@ -1,13 +1,12 @@
 package history
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/budget"
-	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -50,7 +49,7 @@ const (
 
 func (m *mender) take(said model.Message) {
 	if !said.Tombstone {
-		said = withoutMedia(said)
+		said = message.NameMedia(said)
 	}
 	said.Calls, said.Results = slices.Clone(said.Calls), slices.Clone(said.Results)
 	blank := strings.TrimSpace(said.Text) == ""
@@ -89,30 +88,6 @@ func (m *mender) take(said model.Message) {
 	if m.put(said); len(said.Calls) > 0 {
 		m.open, m.was, m.have = said.Calls, was, make([]*model.ToolResult, len(said.Calls))
 	}
-}
-
-// withoutMedia names the media of a message instead of showing them: their bytes
-// are blobs of one run, and other runs recall the history.
-func withoutMedia(said model.Message) model.Message {
-	if len(said.Media) == 0 {
-		return said
-	}
-	for _, d := range said.Media {
-		if said.Role == model.User {
-			said.Text += fmt.Sprintf("\n[%s %s was shown here, %d bytes; this history does not have it]", clip.Text(d.Type, NameBytesShown), clip.Text(cmp.Or(d.Name, "without a name"), NameBytesShown), d.Size)
-		}
-	}
-	said.Media, said.Tokens = nil, 0
-	return said
-}
-
-// WithoutMedia returns messages as they leave an agent: media are named, not shown.
-func WithoutMedia(list []model.Message) []model.Message {
-	list = slices.Clone(list)
-	for i, m := range list {
-		list[i] = withoutMedia(m)
-	}
-	return list
 }
 
 // believed is the estimate of a message, if that is plausible.

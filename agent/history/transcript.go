@@ -1,14 +1,12 @@
-// Package history handles an agent's messages without its loop: transcripts
-// outside of a log, their validation and repair, their size in an entry and in
-// tokens, and the texts that compactions make of them. Two checks decide whether a
-// provider would accept messages: Check is for a transcript, whose small faults
-// Mend repairs, and Sendable is for messages that are sent as they are.
+// Package history has the transcripts of agents outside of a log, their validation and repair. Check is for a
+// transcript, whose small faults Mend repairs; package internal/message checks messages that are sent as they are.
 package history
 
 import (
 	"fmt"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -49,9 +47,6 @@ type Summary struct {
 const (
 	MessagesMax = 4096
 	BytesMax    = 8 << 20
-	// PartBytesMax is the most bytes of one part, and of what is handed to a child: it must fit an
-	// entry, and as JSON a request.
-	PartBytesMax = 128 << 10
 	// PartsMax is how many parts a history may take: an agent accepts a
 	// bounded number of commands in its life.
 	PartsMax = 512
@@ -66,22 +61,22 @@ type Part struct {
 // Split divides a transcript into parts.
 func (p Transcript) Split() ([]Part, error) {
 	var list []Part
-	piece, sum, upto := Part{}, size{}, 0
+	piece, sum, upto := Part{}, message.Size{}, 0
 	fold := p.Fold
 	for i, m := range p.Messages {
 		if p.Fold != nil && i == p.Fold.Upto {
 			fold = &Summary{Upto: upto, Text: p.Fold.Text, Deep: p.Fold.Deep}
 		}
 		for _, part := range pieces(m) {
-			w := sizeOf(part)
-			if !(size{nested: w.nested, Bytes: min(w.Bytes, PartBytesMax)}).fits() || w.Bytes > entryBytes {
+			w := message.SizeOf(part)
+			if !w.FitsAlone() {
 				return nil, &Error{fmt.Sprintf("message %d", i), "it is too large for an entry of a log", "shorten it"}
 			}
-			if both := sum.plus(w); len(piece.Messages) > 0 && !both.fits() {
+			if both := sum.Plus(w); len(piece.Messages) > 0 && !both.Fits() {
 				list = append(list, piece)
-				piece, sum = Part{}, size{}
+				piece, sum = Part{}, message.Size{}
 			}
-			piece.Messages, sum, upto = append(piece.Messages, part), sum.plus(w), upto+1
+			piece.Messages, sum, upto = append(piece.Messages, part), sum.Plus(w), upto+1
 		}
 	}
 	if p.Fold != nil && p.Fold.Upto == len(p.Messages) {
@@ -96,4 +91,17 @@ func (p Transcript) Split() ([]Part, error) {
 			upto, len(list), MessagesMax, PartsMax), "leave the oldest out"}
 	}
 	return list, nil
+}
+
+// pieces splits a message so that parts can hold it: it may have many large results.
+func pieces(m model.Message) []model.Message {
+	if m.Role != model.ToolRole || len(m.Results) < 2 || m.Tombstone {
+		return []model.Message{m}
+	}
+	list := make([]model.Message, len(m.Results))
+	for i, r := range m.Results {
+		list[i] = model.Message{Role: model.ToolRole, Results: []model.ToolResult{r}}
+	}
+	list[0].Tokens = m.Tokens
+	return list
 }

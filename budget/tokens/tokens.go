@@ -1,7 +1,7 @@
 // Package tokens counts the tokens of texts with a vocabulary that is embedded in
 // the program. It is not the vocabulary of any model in service: a count is an
 // estimate, which package agent calibrates by the reports of providers. The shells count
-// replies and results when they arrive; budget.Guess estimates messages from these counts, and
+// replies and results when they arrive; estimate.Messages estimates messages from these counts, and
 // from the bytes of texts without a count.
 //
 // Loading the vocabulary takes some 50 ms and 8 MiB, so it is loaded once, by the

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/model"
 )
@@ -167,7 +167,7 @@ func findSize(p spec.HookPoint, d spec.HookData, most int64) []string {
 	case spec.HookInput:
 		usual = promptBytes
 		for _, m := range d.Messages {
-			size += int64(history.BytesOf(m))
+			size += int64(message.BytesOf(m))
 		}
 	case spec.HookOutput:
 		usual = replyBytes

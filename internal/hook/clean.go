@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -55,7 +55,7 @@ func (r *Runner) sanitizeAnswer(c Call, a spec.HookAnswer) (spec.HookAnswer, err
 	if c.Hook.Point != spec.HookContext {
 		return a, fmt.Errorf("it gave messages, which mean nothing at %s", c.Hook.Point)
 	}
-	if err := history.Sendable(a.Messages); err != nil {
+	if err := message.Sendable(a.Messages); err != nil {
 		return a, err
 	}
 	a.Messages = r.redactMessages(a.Messages, c.Data.Messages)

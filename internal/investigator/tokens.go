@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/budget/tokens"
+	"github.com/troupe-run/troupe/internal/estimate"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -39,18 +39,18 @@ func (c *tokenCounter) countPrompt(req model.Request) (int64, error) {
 	}
 	n := c.count(req.System) + c.count(req.Dynamic)
 	for _, t := range req.Tools {
-		n += budget.MessageTokens + c.count(t.Name) + c.count(t.Description) + c.count(t.Schema)
+		n += estimate.MessageTokens + c.count(t.Name) + c.count(t.Description) + c.count(t.Schema)
 	}
 	for _, m := range req.Messages {
 		if m.Tombstone {
 			continue
 		}
-		n += budget.MessageTokens + c.count(m.Text)
+		n += estimate.MessageTokens + c.count(m.Text)
 		for _, call := range m.Calls {
-			n += budget.MessageTokens + c.count(call.Name) + c.count(call.Args)
+			n += estimate.MessageTokens + c.count(call.Name) + c.count(call.Args)
 		}
 		for _, r := range m.Results {
-			n += budget.MessageTokens + c.count(r.Text)
+			n += estimate.MessageTokens + c.count(r.Text)
 		}
 	}
 	return n, nil

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/estimate"
 	"github.com/troupe-run/troupe/internal/lazyregexp"
 	"github.com/troupe-run/troupe/model"
 )
@@ -157,7 +157,7 @@ func (w wantedCall) encodeArgs() string {
 func (w wantedCall) callKey() string { return w.name + w.encodeArgs() }
 
 func (w wantedCall) tokenCost(c *tokenCounter) int64 {
-	return budget.MessageTokens + c.count(w.name) + c.count(w.encodeArgs())
+	return estimate.MessageTokens + c.count(w.name) + c.count(w.encodeArgs())
 }
 
 // findExchange returns the last exchange of the same call.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/estimate"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/anthropic"
 	"github.com/troupe-run/troupe/model/gemini"
@@ -30,7 +31,7 @@ func (c Choice) AcceptsMedia(m model.Media) (most int64, bound CostBound, ok boo
 	case m.Kind != model.KindOf(m.Type) || m.Kind == "":
 		return 0, None, false
 	case c.Provider == Script: // a script reads nothing, and costs nothing
-		return budget.MediaTokens, Exact, true
+		return estimate.MediaTokens, Exact, true
 	case c.Provider != anthropic.Provider && c.Provider != openai.Provider && c.Provider != gemini.Provider && c.Provider != Ollama:
 		return 0, None, false
 	case m.IsText():

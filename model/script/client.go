@@ -16,7 +16,7 @@ import (
 )
 
 // bytesPerToken is how this model bills usage that a script does not state. Like a provider, it counts
-// by a rule of its own, not by budget.Guess.
+// by a rule of its own, not by estimate.Messages.
 const bytesPerToken = 4
 
 // maxCounted bounds how many failing requests a client counts (Failure.Times).

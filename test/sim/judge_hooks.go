@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -132,7 +132,7 @@ func strictestDecision(gate agent.RunHooks, answers []spec.HookAnswer) spec.Hook
 
 // isValidAnswer reports whether the answer is valid at its hook point.
 func isValidAnswer(gate agent.RunHooks, a spec.HookAnswer) bool {
-	return a.Failed == "" && gate.Point.Knows(a.Decision) && (a.Messages == nil || history.Sendable(a.Messages) == nil) &&
+	return a.Failed == "" && gate.Point.Knows(a.Decision) && (a.Messages == nil || message.Sendable(a.Messages) == nil) &&
 		(gate.Point != spec.HookPreTool || a.Args == "" || fitsArgs(gate.Input.Tool, a.Args))
 }
 

@@ -1,10 +1,14 @@
-package history
+package message
 
 import "github.com/troupe-run/troupe/model"
 
-// size is the space that messages take in an entry: their bytes, and their nested
+// Size is the space that messages take in an entry: their bytes, and their nested
 // values, whose number the codec limits in proportion to the bytes.
-type size struct{ Bytes, nested int }
+type Size struct{ Bytes, nested int }
+
+// PartBytesMax is the most bytes of one part of a history, and of what is handed to a child: it must fit an entry, and as
+// JSON a request.
+const PartBytesMax = 128 << 10
 
 const (
 	valueBytes    = 24  // bytes of a value within a value
@@ -13,9 +17,9 @@ const (
 	nestedPerByte = 2
 )
 
-// sizeOf measures messages.
-func sizeOf(messages ...model.Message) size {
-	var w size
+// SizeOf measures messages.
+func SizeOf(messages ...model.Message) Size {
+	var w Size
 	add := func(sizes ...int) {
 		w.nested++
 		w.Bytes += valueBytes
@@ -44,28 +48,21 @@ func sizeOf(messages ...model.Message) size {
 	return w
 }
 
-func (w size) plus(v size) size { return size{w.Bytes + v.Bytes, w.nested + v.nested} }
+// Plus is the space that both take.
+func (w Size) Plus(v Size) Size { return Size{w.Bytes + v.Bytes, w.nested + v.nested} }
 
-// fits reports whether an entry can hold the messages.
-func (w size) fits() bool {
+// Fits reports whether an entry can hold the messages.
+func (w Size) Fits() bool {
 	return w.Bytes <= PartBytesMax && w.nested*nestedCost <= nestedBase+nestedPerByte*w.Bytes
 }
 
-// pieces splits a message so that parts can hold it: it may have many large results.
-func pieces(m model.Message) []model.Message {
-	if m.Role != model.ToolRole || len(m.Results) < 2 || m.Tombstone {
-		return []model.Message{m}
-	}
-	list := make([]model.Message, len(m.Results))
-	for i, r := range m.Results {
-		list[i] = model.Message{Role: model.ToolRole, Results: []model.ToolResult{r}}
-	}
-	list[0].Tokens = m.Tokens
-	return list
-}
-
-// entryBytes is the most bytes of a single piece: an entry has room for little more.
+// entryBytes is the most bytes of a single message: an entry has room for little more.
 const entryBytes = 200 << 10
+
+// FitsAlone reports whether an entry that holds nothing else can hold a message of that size.
+func (w Size) FitsAlone() bool {
+	return Size{nested: w.nested, Bytes: min(w.Bytes, PartBytesMax)}.Fits() && w.Bytes <= entryBytes
+}
 
 // BytesOf is how many bytes a message has.
 func BytesOf(m model.Message) int {
@@ -84,6 +81,6 @@ func BytesOf(m model.Message) int {
 
 // FitsEntry reports whether an entry can hold the messages; bytes is the space that they take.
 func FitsEntry(messages ...model.Message) (bytes int, ok bool) {
-	w := sizeOf(messages...)
-	return w.Bytes, w.fits()
+	w := SizeOf(messages...)
+	return w.Bytes, w.Fits()
 }

@@ -1,10 +1,12 @@
-package budget
+// Package estimate estimates the tokens of texts and media that were not counted. Unlike the bounds of package budget an
+// estimate may be too low: it shows when a prompt grows large, never what a call may cost.
+package estimate
 
-import "github.com/troupe-run/troupe/model"
+import (
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+)
 
-// Estimates of texts and media that were not counted. Unlike the bounds of
-// amount.go an estimate may be too low: it shows when a prompt grows large, never
-// what a call may cost.
 const (
 	// BytesPerToken divides the bytes of a text that was not counted.
 	BytesPerToken = 3
@@ -15,23 +17,23 @@ const (
 	MediaTokens = 250
 )
 
-// GuessText estimates a text that was not counted.
-func GuessText(s string) int64 { return guessBytes(int64(len(s))) }
+// Text estimates a text that was not counted.
+func Text(s string) int64 { return estimateBytes(int64(len(s))) }
 
-func guessBytes(n int64) int64 { return (n + BytesPerToken - 1) / BytesPerToken }
+func estimateBytes(n int64) int64 { return (n + BytesPerToken - 1) / BytesPerToken }
 
-// Guess estimates what messages add to a prompt: the counted tokens of a message if it
+// Messages estimates what messages add to a prompt: the counted tokens of a message if it
 // has any, and the bytes of its texts if it has none, or if the count exceeds what the
 // bytes allow.
-func Guess(messages ...model.Message) int64 {
+func Messages(messages ...model.Message) int64 {
 	var n int64
 	for _, m := range messages {
-		n += guessMessage(m)
+		n += estimateMessage(m)
 	}
 	return n
 }
 
-func guessMessage(m model.Message) int64 {
+func estimateMessage(m model.Message) int64 {
 	if m.Tombstone {
 		return 0
 	}
@@ -44,7 +46,7 @@ func guessMessage(m model.Message) int64 {
 	}
 	n := m.Tokens
 	if n <= 0 || n > texts {
-		n = guessBytes(texts)
+		n = estimateBytes(texts)
 	}
 	for _, d := range m.Media {
 		n += MessageTokens + mediaTokens(d)
@@ -54,17 +56,17 @@ func guessMessage(m model.Message) int64 {
 
 // mediaTokens is the size of a medium by its provider's formula, if there is one.
 func mediaTokens(m model.Media) int64 {
-	if m.Likely <= 0 || m.Likely > mediaMost(m) {
+	if m.Likely <= 0 || m.Likely > budget.Media(m) {
 		return MediaTokens
 	}
 	return m.Likely
 }
 
-// GuessTools estimates tool schemas.
-func GuessTools(specs []model.ToolSpec) int64 {
+// Tools estimates tool schemas.
+func Tools(specs []model.ToolSpec) int64 {
 	var n int64
 	for _, s := range specs {
-		n += MessageTokens + GuessText(s.Name) + GuessText(s.Description) + GuessText(s.Schema)
+		n += MessageTokens + Text(s.Name) + Text(s.Description) + Text(s.Schema)
 	}
 	return n
 }
@@ -78,15 +80,15 @@ type Ratio struct {
 // Bounds of a Ratio: a sample of few tokens is ignored, a sample that is further
 // off than ratioMax counts as that far off, and old samples fade.
 const (
-	sampleMin = 64
-	ratioMax  = 4
-	fadeAt    = 1 << 17
-	guessMax  = 1 << 40
+	sampleMin   = 64
+	ratioMax    = 4
+	fadeAt      = 1 << 17
+	estimateMax = 1 << 40
 )
 
 // Sample adds one pair of numbers for the same texts.
 func (r Ratio) Sample(reported, estimated int64) Ratio {
-	if estimated < sampleMin || estimated > guessMax || reported <= 0 {
+	if estimated < sampleMin || estimated > estimateMax || reported <= 0 {
 		return r
 	}
 	r.Reported += max(estimated/ratioMax, min(reported, estimated*ratioMax))
@@ -99,7 +101,7 @@ func (r Ratio) Sample(reported, estimated int64) Ratio {
 
 // Apply calibrates an estimate.
 func (r Ratio) Apply(estimated int64) int64 {
-	if r.Estimated <= 0 || estimated > guessMax {
+	if r.Estimated <= 0 || estimated > estimateMax {
 		return estimated
 	}
 	return estimated * r.Reported / r.Estimated

@@ -1,25 +1,25 @@
-package budget_test
+package estimate_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/estimate"
 	"github.com/troupe-run/troupe/model"
 )
 
 func TestEstimateUsesTheCountedTokens(t *testing.T) {
 	text := strings.Repeat("x", 300)
-	counted := budget.Guess(model.Message{Text: text, Tokens: 40})
-	bytes := budget.Guess(model.Message{Text: text})
-	absurd := budget.Guess(model.Message{Text: text, Tokens: 1 << 60})
+	counted := estimate.Messages(model.Message{Text: text, Tokens: 40})
+	bytes := estimate.Messages(model.Message{Text: text})
+	absurd := estimate.Messages(model.Message{Text: text, Tokens: 1 << 60})
 	if counted != 44 || bytes != 104 || absurd != bytes {
 		t.Errorf("counted %d, by bytes %d, with an absurd count %d", counted, bytes, absurd)
 	}
-	if n := budget.Guess(model.Message{Text: text, Tombstone: true}); n != 0 {
+	if n := estimate.Messages(model.Message{Text: text, Tombstone: true}); n != 0 {
 		t.Errorf("a tombstone is never sent, and counts %d", n)
 	}
-	if n := budget.Guess(model.Message{Opaque: []model.Opaque{{Data: make([]byte, 9000)}}}); n != 4+budget.MediaTokens {
+	if n := estimate.Messages(model.Message{Opaque: []model.Opaque{{Data: make([]byte, 9000)}}}); n != 4+estimate.MediaTokens {
 		t.Errorf("a part that is no text counts %d", n)
 	}
 }
@@ -29,7 +29,7 @@ func TestEstimateUsesTheCountedTokens(t *testing.T) {
 //
 //behaviour:shows D1
 func TestRatioLearnsFromReportedUsage(t *testing.T) {
-	var r budget.Ratio
+	var r estimate.Ratio
 	if r.Apply(1000) != 1000 {
 		t.Errorf("without a sample 1000 became %d", r.Apply(1000))
 	}
@@ -48,12 +48,12 @@ func TestRatioLearnsFromReportedUsage(t *testing.T) {
 // Usage comes from outside: no report makes an estimate absurd.
 func TestARatioStaysWithinItsBounds(t *testing.T) {
 	for _, s := range [][2]int64{{1 << 60, 100}, {1, 1 << 39}, {-5, 1000}, {0, 1000}, {1000, 0}, {1000, -1}, {1 << 62, 1 << 62}} {
-		r := budget.Ratio{}.Sample(s[0], s[1])
+		r := estimate.Ratio{}.Sample(s[0], s[1])
 		if got := r.Apply(1000); got < 250 || got > 4000 {
 			t.Errorf("sample %v: 1000 became %d", s, got)
 		}
 	}
-	if r := (budget.Ratio{}).Sample(1<<50, 1<<50); r != (budget.Ratio{}) {
+	if r := (estimate.Ratio{}).Sample(1<<50, 1<<50); r != (estimate.Ratio{}) {
 		t.Errorf("what no prompt can have is a sample: %+v", r)
 	}
 }
