@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/promptlayer"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -38,7 +39,7 @@ func (ContextSet) Kind() string { return "context_set" }
 
 // Apply returns a task with the change.
 func (f ContextSet) Apply(t spec.Task) spec.Task {
-	t.Layers = spec.WithLayers(t.Layers, f.Layers)
+	t.Layers = promptlayer.Apply(t.Layers, f.Layers)
 	t.Tools = slices.DeleteFunc(slices.Clone(t.Tools), func(known model.ToolSpec) bool { return slices.Contains(f.RemoveTools, known.Name) })
 	for _, added := range f.AddTools {
 		if i := slices.IndexFunc(t.Tools, func(known model.ToolSpec) bool { return known.Name == added.Name }); i >= 0 {
@@ -84,12 +85,12 @@ func handleContextSet(s State, f ContextSet, bySupervisor bool) State {
 	}
 	why := ""
 	for _, l := range f.Layers {
-		if err := l.Validate(); err != nil {
+		if err := promptlayer.Validate(l); err != nil {
 			f.Layers, why = nil, err.Error()
 			break
 		}
 	}
-	if err := spec.CheckLayers(spec.WithLayers(NextTask(s).Layers, f.Layers)); err != nil {
+	if err := promptlayer.Check(promptlayer.Apply(NextTask(s).Layers, f.Layers)); err != nil {
 		f.Layers, why = nil, err.Error()
 	}
 	n := len(s.NextContext)

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/message"
+	"github.com/troupe-run/troupe/internal/promptlayer"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -91,7 +92,7 @@ func continuationText(p *spec.HistoryOrigin) string {
 // Past is the agent's history as it stands. It answers open calls with their
 // results as known now.
 func (s State) Past() history.Transcript {
-	stable, _ := s.Task.SystemPrompt()
+	stable, _ := promptlayer.Compose(s.Task)
 	p := history.Transcript{Form: history.Form, Run: s.Task.Run, Agent: s.Task.ID, Name: s.Task.Name, Goal: s.Task.Goal, System: stable,
 		Model: s.currentModel(&s.Task).Name, Turn: s.Turn, Usage: s.Usage, Messages: message.WithoutMedia(s.History), Journal: s.Journal.fullText(), Tainted: cmp.Or(s.Tainted, taintOfResults(s, s.Calls))}
 	if len(s.Calls) > 0 {

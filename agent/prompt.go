@@ -5,6 +5,7 @@ import (
 
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/message"
+	"github.com/troupe-run/troupe/internal/promptlayer"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -39,7 +40,7 @@ func (s State) Prompt() []model.Message {
 // systemPrompt returns the system prompt of the next request: the part that stays the same, or what hooks have
 // computed for this turn in its place, and the part after it.
 func systemPrompt(s State) (stable, volatile string) {
-	stable, volatile = s.Task.SystemPrompt()
+	stable, volatile = promptlayer.Compose(s.Task)
 	if s.HookEffects.System != nil {
 		stable = *s.HookEffects.System
 	}

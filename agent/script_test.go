@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/failure"
 	"github.com/troupe-run/troupe/internal/test/scripts"
 	"github.com/troupe-run/troupe/model"
 )
@@ -432,7 +433,7 @@ func parseTask(t *testing.T, d *datadriven.TestData) spec.Task {
 	}
 	if d.HasArg("fail-if") {
 		task.FailIf = []string{"a test fails", "the branch is not clean"}
-		task.System += "\n" + spec.FailurePrompt(task.FailIf, "")
+		task.System += "\n" + failure.Prompt(task.FailIf, "")
 	}
 	if d.HasArg("child") {
 		task.ID, task.Parent, task.Depth = "root-1-0", spec.Root, 1

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/failure"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -136,7 +137,7 @@ const failureDetailMax = 400 // bytes of an answer that declares a failure
 func failureDetail(why string, condition int, conditions []string) string {
 	detail, _, _ := strings.Cut(why, "\n")
 	detail = clip.Marked(detail, failureDetailMax, "…")
-	if n := cmp.Or(condition, spec.NamedCondition(why, conditions)); n > 0 {
+	if n := cmp.Or(condition, failure.NamedCondition(why, conditions)); n > 0 {
 		return fmt.Sprintf("failure condition %d (%s): %s", n, conditions[n-1], detail)
 	}
 	return detail

@@ -1,9 +1,7 @@
 package client
 
-import "github.com/troupe-run/troupe/agent/spec"
-
 // AgentLimits limit each agent of a run. An agent file may set lower ones for its agent. Zero means
-// the default, and -1 none at all where spec.NamedLimits says so.
+// the default, and -1 none at all where docs/limits.md says so.
 type AgentLimits struct {
 	MaxOutputTokens   int64 `json:"max_output_tokens,omitempty"` // of one model call
 	ClosingTokens     int64 `json:"closing_tokens,omitempty"`    // kept for the closing turn
@@ -19,8 +17,6 @@ type AgentLimits struct {
 	MaxVetoes         int64   `json:"max_vetoes,omitempty"`         // answers sent back, in a row
 	MaxHandoffs       int64   `json:"max_handoffs,omitempty"`       // of one conversation, in one run
 }
-
-const usdNano = 1e9
 
 // Field returns the limit of that name: a field of a request. nil: there is none.
 func (l *AgentLimits) Field(name string) *int64 {
@@ -47,15 +43,4 @@ func (l *AgentLimits) Field(name string) *int64 {
 		return &l.MaxHandoffs
 	}
 	return nil
-}
-
-// Spec returns the limits as a run records them.
-func (l AgentLimits) Spec() spec.Limits {
-	made := spec.Limits{Tokens: l.MaxAgentTokens, Nano: int64(l.MaxAgentBudgetUSD * usdNano)}
-	for _, n := range spec.NamedLimits() {
-		if v := l.Field(n.Request); v != nil {
-			n.Set(&made, *v)
-		}
-	}
-	return made
 }

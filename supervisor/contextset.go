@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/promptlayer"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -36,7 +37,7 @@ func applyContext(s State, f ContextSet) (State, []Effect) {
 	}
 	own := f.layersOf(m)
 	below := passedOn(m.layers, own)
-	m.layers = spec.WithLayers(m.layers, below)
+	m.layers = promptlayer.Apply(m.layers, below)
 	for _, t := range f.AddTools {
 		m.added = append(slices.Clip(m.added), t.Name)
 	}
@@ -58,7 +59,7 @@ func passContext(s State, m Member, passed agent.ContextSet) (State, []Effect) {
 	var fx []Effect
 	for _, c := range below {
 		fact := passed
-		if layers := spec.WithLayers(c.layers, passed.Layers); spec.CheckLayers(layers) == nil {
+		if layers := promptlayer.Apply(c.layers, passed.Layers); promptlayer.Check(layers) == nil {
 			c.layers = layers
 		} else {
 			fact.Layers = nil
@@ -103,11 +104,11 @@ func contextTarget(s State, f ContextSet) (m Member, why string) {
 		return m, whyEnding(s, m)
 	}
 	for _, l := range f.Layers {
-		if err := l.Validate(); err != nil {
+		if err := promptlayer.Validate(l); err != nil {
 			return m, err.Error()
 		}
 	}
-	if err := spec.CheckLayers(spec.WithLayers(m.layers, f.layersOf(m))); err != nil {
+	if err := promptlayer.Check(promptlayer.Apply(m.layers, f.layersOf(m))); err != nil {
 		return m, err.Error()
 	}
 	for _, name := range f.RemoveTools {

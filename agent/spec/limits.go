@@ -12,7 +12,7 @@ type Limits struct {
 	Retries    int   `msgpack:"y,omitempty" json:"retries"`             // attempts after a failed model call, in a row
 	Vetoes     int   `msgpack:"v,omitempty" json:"vetoes"`              // stops that a policy or a hook sends back, in a row
 	Handoffs   int   `msgpack:"hf,omitempty" json:"handoffs,omitempty"` // of the conversation that it has
-	Output     int64 `msgpack:"o,omitempty" json:"output_tokens"`       // output tokens a call; see OutputOf
+	Output     int64 `msgpack:"o,omitempty" json:"output_tokens"`       // output tokens a call
 	Closing    int64 `msgpack:"l,omitempty" json:"closing_tokens"`      // output tokens of a closing turn
 	SoftMS     int64 `msgpack:"s,omitempty" json:"soft_ms"`             // working time until the closing turn
 	HardMS     int64 `msgpack:"d,omitempty" json:"hard_ms"`             // working time until the end
@@ -33,7 +33,6 @@ const (
 	VetoesMax        = 8
 	HandoffsMax      = 8
 	OutputDefault    = 4096 // of a model whose own limit is unknown
-	outputShare      = 8    // by default, one call may write at most this part of a budget: others need some, too
 	closingDefault   = 768
 	OutputUseful     = 64 // a smaller grant leads to a closing turn
 	SoftDefaultMS    = 15 * 60 * 1000
@@ -81,24 +80,6 @@ const (
 
 // HardLimitMS is the hard limit of an agent that begins to sum up at the soft limit.
 func HardLimitMS(soft int64) int64 { return soft + max(hardGraceMS, soft/3) }
-
-// OutputOf is the limit of output tokens of an agent that names none: that of its model, if it is
-// known, but no more than a part of a budget in tokens or money.
-func OutputOf(m Model, budgets ...RunLimits) int64 {
-	if m.Output == 0 {
-		return OutputDefault
-	}
-	most := m.Output
-	for _, b := range budgets {
-		if b.Tokens > 0 {
-			most = min(most, b.Tokens/outputShare)
-		}
-		if b.Nano > 0 && m.Price.Output > 0 {
-			most = min(most, b.Nano/outputShare/m.Price.Output)
-		}
-	}
-	return min(m.Output, max(most, OutputDefault))
-}
 
 // VetoesInARow is how often in a row a stop is sent back. Tasks of earlier logs carry no such limit, so
 // WithDefaults leaves it out.

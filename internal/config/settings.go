@@ -19,8 +19,8 @@ import (
 	"github.com/adrg/xdg"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/amount"
+	"github.com/troupe-run/troupe/internal/namedlimit"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/internal/throttle"
 )
@@ -71,7 +71,7 @@ var settingKinds = map[string]valueKind{
 }
 
 func init() { // the limits of each agent
-	for _, n := range spec.NamedLimits() {
+	for _, n := range namedlimit.All() {
 		if n.Request != "" {
 			settingKinds[n.Request], settingMeanings[n.Request] = limitKind, n.Text
 		}
@@ -353,7 +353,7 @@ func (s Setting) checkValue() error {
 			return s.Error(fmt.Sprintf("%q is not %s", s.Value, amount.ErrTokens))
 		}
 	case limitKind:
-		for _, l := range spec.NamedLimits() {
+		for _, l := range namedlimit.All() {
 			if n, err := strconv.ParseInt(s.Value, 10, 64); l.Request == s.Key && (err != nil || !l.Allows(n)) {
 				return s.Error(fmt.Sprintf("%q is not a whole number from %d to %d", s.Value, l.Least, l.Most))
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/promptlayer"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
@@ -135,7 +136,7 @@ func (c *commander) checkOwnLayers(ctx context.Context, l runView, m supervisor.
 			return badContext("%s has no layer %q of its own", m.ID, layer.Name)
 		}
 	}
-	if err := spec.CheckLayers(spec.WithLayers(has, layers)); err != nil {
+	if err := promptlayer.Check(promptlayer.Apply(has, layers)); err != nil {
 		return badContext("%v", err)
 	}
 	return nil
@@ -188,7 +189,7 @@ func (c *commander) readContext(ctx context.Context, r client.ContextRequest) (a
 // agentContext is the context of an agent with the change that waits for its next request.
 func agentContext(s agent.State) client.AgentContext {
 	t := agent.NextTask(s)
-	a := client.AgentContext{Agent: t.ID, Name: t.Name, Layers: t.PromptLayers(), Tools: []string{}, Waiting: len(s.NextContext) > 0}
+	a := client.AgentContext{Agent: t.ID, Name: t.Name, Layers: promptlayer.Of(t), Tools: []string{}, Waiting: len(s.NextContext) > 0}
 	for _, tool := range t.Tools {
 		a.Tools = append(a.Tools, tool.Name)
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/promptlayer"
 	recorded "github.com/troupe-run/troupe/internal/replay"
 	"github.com/troupe-run/troupe/internal/runfile"
 	"github.com/troupe-run/troupe/internal/verify"
@@ -149,11 +149,11 @@ func checkForkRequest(r client.RunRequest, p forkPoint) error {
 		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("a text has more than %d bytes", forkTextMax), Hint: "send a shorter one"}
 	}
 	for _, l := range r.Layers {
-		if err := l.Validate(); err != nil {
+		if err := promptlayer.Validate(l); err != nil {
 			return &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: contextHint}
 		}
 	}
-	if err := spec.CheckLayers(r.Layers); err != nil {
+	if err := promptlayer.Check(r.Layers); err != nil {
 		return &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: contextHint}
 	}
 	return checkInstead(r.Instead)

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/promptlayer"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 )
@@ -43,7 +44,7 @@ func (c *viewer) readTranscript(ctx context.Context, r client.TranscriptRequest)
 	if s.Task.ID == "" {
 		return nil, explainNoAgent(ctx, c.cfg.Post, spec.ID(r.Agent), r.RunID)
 	}
-	system, _ := s.Task.SystemPrompt()
+	system, _ := promptlayer.Compose(s.Task)
 	return fitTranscript(Transcript{Agent: s.Task.ID, Name: s.Task.Name, System: system, Messages: s.History, Folds: folds})
 }
 

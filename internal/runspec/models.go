@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/namedlimit"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
@@ -147,11 +148,22 @@ func limitsOf(r client.RunRequest, chain []provider.Choice) (spec.RunLimits, spe
 	if l.Nano == 0 && paid && (r.MaxTokens == 0 || r.PaidLimit) {
 		l.Nano = PaidNano
 	}
-	a := r.AgentLimits.Spec()
+	a := specLimits(r.AgentLimits)
 	if d := r.TimeoutMS; d > 0 {
 		a.SoftMS, a.HardMS = d, spec.HardLimitMS(d)
 	}
 	return l, a
+}
+
+// specLimits returns the limits of a request as a run records them.
+func specLimits(l client.AgentLimits) spec.Limits {
+	made := spec.Limits{Tokens: l.MaxAgentTokens, Nano: int64(l.MaxAgentBudgetUSD * usdNano)}
+	for _, n := range namedlimit.All() {
+		if v := l.Field(n.Request); v != nil {
+			n.Set(&made, *v)
+		}
+	}
+	return made
 }
 
 // limitInMoney is a limit in money that binds the agents of a run: the run's, or that of each agent; 0: none.
@@ -215,7 +227,28 @@ func pinOutputLimits(o *supervisor.Opened) {
 		}
 		if def.Limits.Output == 0 && m.Output != 0 {
 			budget := spec.RunLimits{Tokens: cmp.Or(def.Limits.Tokens, o.Agent.Tokens), Nano: cmp.Or(def.Limits.Nano, o.Agent.Nano)}
-			o.Definitions[i].Limits.Output = spec.OutputOf(m, o.Limits, budget)
+			o.Definitions[i].Limits.Output = outputLimit(m, o.Limits, budget)
 		}
 	}
+}
+
+// outputShare: by default, one call may write at most this part of a budget, because others need some, too.
+const outputShare = 8
+
+// outputLimit is the limit of output tokens of an agent that names none: that of its model, if it is
+// known, but no more than a part of a budget in tokens or money.
+func outputLimit(m spec.Model, budgets ...spec.RunLimits) int64 {
+	if m.Output == 0 {
+		return spec.OutputDefault
+	}
+	most := m.Output
+	for _, b := range budgets {
+		if b.Tokens > 0 {
+			most = min(most, b.Tokens/outputShare)
+		}
+		if b.Nano > 0 && m.Price.Output > 0 {
+			most = min(most, b.Nano/outputShare/m.Price.Output)
+		}
+	}
+	return min(m.Output, max(most, spec.OutputDefault))
 }

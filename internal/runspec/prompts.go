@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/failure"
 	"github.com/troupe-run/troupe/internal/prompt"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/supervisor"
@@ -57,7 +57,7 @@ func composeLayers(req acceptedRequest, defs []supervisor.Definition, choice pro
 			{Name: "role", Content: d.System, Priority: prompt.RolePriority},
 			{Name: "constraints", Content: bulletList("Constraints of this run:", slices.Concat(req.Constraints, d.Constraints)), Priority: prompt.RulesPriority},
 			{Name: "criteria", Content: bulletList("The run is a success if:", slices.Concat(req.Criteria, d.Criteria)), Priority: prompt.RulesPriority},
-			{Name: "failure", Content: spec.FailurePrompt(slices.Concat(req.FailureConditions, d.FailIf), declaringTool(d, req)), Priority: prompt.RulesPriority},
+			{Name: "failure", Content: failure.Prompt(slices.Concat(req.FailureConditions, d.FailIf), declaringTool(d, req)), Priority: prompt.RulesPriority},
 		}, around...))
 		if err != nil {
 			return c, fmt.Errorf("runspec: agent %s: %w", d.Name, err)

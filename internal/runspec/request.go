@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/investigator"
+	"github.com/troupe-run/troupe/internal/namedlimit"
 	"github.com/troupe-run/troupe/internal/orchestrator"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/refuse"
@@ -160,7 +161,7 @@ func checkLimits(r client.RunRequest) error {
 	if r.BacklogLease < 0 || r.BacklogLease > spec.TimeoutMaxMS {
 		return refuse.Bad(zeroHint, "backlog_lease_ms is %d: it may be 0 to %d", r.BacklogLease, int64(spec.TimeoutMaxMS))
 	}
-	for _, n := range spec.NamedLimits() {
+	for _, n := range namedlimit.All() {
 		if v := r.Field(n.Request); v != nil && !n.Allows(*v) {
 			return refuse.Bad(zeroHint, "%s is %d: it may be %d to %d", n.Request, *v, n.Least, n.Most)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/request"
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/namedlimit"
 	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/internal/telemetry"
 	"github.com/troupe-run/troupe/internal/term"
@@ -175,7 +176,7 @@ func (cs *Commands) defaultText(ctx context.Context, key string) string {
 
 // namedDefault is the default of a limit, as its help states it in "(default …)"; "" for a setting that is none.
 func namedDefault(key string) string {
-	for _, limit := range spec.NamedLimits() {
+	for _, limit := range namedlimit.All() {
 		if _, text, ok := strings.Cut(limit.Text, "(default"); ok && limit.Request == key {
 			text, _, _ = strings.Cut(text, ")")
 			return strings.TrimLeft(text, ": ")

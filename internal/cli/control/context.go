@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/request"
 	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/promptlayer"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
@@ -96,7 +97,7 @@ func (f contextFlags) request(getenv func(string) string) (client.ContextRequest
 		r.Layers = append(r.Layers, spec.Layer{Name: name})
 	}
 	for _, l := range r.Layers {
-		if err := l.Validate(); err != nil {
+		if err := promptlayer.Validate(l); err != nil {
 			return r, exit.UsageError("docs/context.md explains layers", "%v", err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/promptlayer"
 	"github.com/troupe-run/troupe/internal/safefile"
 )
 
@@ -26,7 +27,7 @@ func ParseLayers(texts []string) (layers []spec.Layer, err error) {
 			return nil, err
 		}
 		l := spec.Layer{Name: name, Text: strings.TrimSpace(value)}
-		if err := l.Validate(); err != nil {
+		if err := promptlayer.Validate(l); err != nil {
 			return nil, exit.UsageError("docs/context.md explains layers", "%v", err)
 		}
 		layers = append(layers, l)

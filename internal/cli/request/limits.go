@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/amount"
 	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/namedlimit"
 )
 
 // flagOf is the flag of a field of a request.
@@ -16,7 +16,7 @@ func flagOf(field string) string { return strings.ReplaceAll(field, "_", "-") }
 // addAgentLimits adds the flags of the limits that each agent of the run has.
 func (r *Flags) addAgentLimits(f *pflag.FlagSet) {
 	q := &r.Request
-	for _, n := range spec.NamedLimits() {
+	for _, n := range namedlimit.All() {
 		if n.Request != "" {
 			f.Int64Var(q.Field(n.Request), flagOf(n.Request), 0, n.Text)
 		}
@@ -32,7 +32,7 @@ func (r *Flags) addAgentLimits(f *pflag.FlagSet) {
 
 // checkAgentLimits refuses limits that no agent could have.
 func (r *Flags) checkAgentLimits() error {
-	for _, n := range spec.NamedLimits() {
+	for _, n := range namedlimit.All() {
 		if v := r.Request.Field(n.Request); v != nil && !n.Allows(*v) {
 			return exit.UsageError("leave it out for the default", "--%s is %d: it may be %d to %d", flagOf(n.Request), *v, n.Least, n.Most)
 		}

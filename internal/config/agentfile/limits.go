@@ -6,12 +6,13 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/namedlimit"
 )
 
 // readLimits takes limits by their names, such as {max_output_tokens: 16000, max_cuts: 5}.
 func readLimits(d *decoder, key string, n *yaml.Node) {
 	known := map[string]fieldReader{}
-	for _, limit := range spec.NamedLimits() {
+	for _, limit := range namedlimit.All() {
 		known[limit.Key] = func(d *decoder, k string, n *yaml.Node) {
 			v := int64(d.readNumber(n, k, float64(limit.Least), float64(limit.Most), fmt.Sprintf("a whole number from %d to %d", limit.Least, limit.Most)))
 			limit.Set(&d.def.Limits, v)
