@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/loopoptions"
 )
 
 // TestInvalidLoopOptions: requests for what a loop could not do are refused (A15, A22, A27).
@@ -31,16 +32,16 @@ func TestInvalidLoopOptions(t *testing.T) {
 		"tool_retries is 4, it may be -1 to 3": {ToolRetries: 4},
 		"a hook has no name":                   {Hooks: make([]spec.Hook, 1)},
 	} {
-		if err := m.Validate(); !errors.Is(err, spec.ErrLoopOptions) || !strings.Contains(err.Error(), want) {
+		if err := loopoptions.Check(m); !errors.Is(err, loopoptions.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if err := spec.DefaultLoopOptions().Validate(); err != nil {
+	if err := loopoptions.Check(spec.DefaultLoopOptions()); err != nil {
 		t.Error(err)
 	}
 	off := spec.LoopOptions{Watch: spec.Watch{Of: spec.Off}, Breaker: spec.Breaker{Failures: spec.Off, Forbidden: spec.Off},
 		ToolRetries: spec.Off, Continue: spec.Continue{Tokens: spec.Off}}
-	if err := off.Validate(); err != nil {
+	if err := loopoptions.Check(off); err != nil {
 		t.Error(err)
 	}
 	got := off.Merge(spec.DefaultLoopOptions())

@@ -12,7 +12,7 @@ import (
 // dispatchCalls runs the calls of a reply that may run, in batches.
 func dispatchCalls(s State, calls []Call) (State, []Effect) {
 	s.Phase, s.Calls, s.Cuts = Acting, calls, 0
-	if !s.Preempted {
+	if !s.TurnPreempted {
 		s.ToolCalls += callList(calls).countRunnable()
 	}
 	s.Useless, s.LoopDetection.Forbidden = countUseless(s, calls)

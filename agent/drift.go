@@ -186,7 +186,7 @@ func continueHeld(s State, w suspension) (State, []Effect) {
 	if i := s.Calls.find(w.Question.Call); i >= 0 && s.Calls[i].Stage == Ended {
 		return advanceCalls(s)
 	}
-	if s.Preempted && asksAboutUnbegun(s, w) {
+	if s.TurnPreempted && asksAboutUnbegun(s, w) {
 		return advanceCalls(s)
 	}
 	s, e := suspendForPerson(s, w)
@@ -224,7 +224,7 @@ func handleDriftAnswer(s State, f Answered) (State, []Effect) {
 	}
 	s.Drift.Agreed = maps.Clone(s.Drift.Found)
 	if text := strings.TrimSpace(f.Text); text != "" {
-		s.Steers = append(slices.Clip(s.Steers), text)
+		s.PendingSteers = append(slices.Clip(s.PendingSteers), text)
 	}
 	return continueAsRecorded(s)
 }

@@ -138,7 +138,7 @@ func acceptHandoff(s State, i int) State {
 // passOn passes messages of people and agents on to the agent that has the conversation: those that have come since the
 // newest turn, too.
 func passOn(s State, fx []Effect) (State, []Effect) {
-	if len(s.Mail)+len(s.Steers) == 0 || !slices.ContainsFunc(s.Calls, func(c Call) bool { return c.Disposition == handedOff && c.Stage == Running }) {
+	if len(s.Mail)+len(s.PendingSteers) == 0 || !slices.ContainsFunc(s.Calls, func(c Call) bool { return c.Disposition == handedOff && c.Stage == Running }) {
 		return s, fx
 	}
 	for _, m := range s.Mail {

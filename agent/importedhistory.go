@@ -68,7 +68,7 @@ func adoptHistory(s State) State {
 	if s.Task.LoopOptions.Obstacles {
 		s.Obstacles = lastItems(s.ImportedHistory.Obstacles, obstaclesMax)
 	}
-	mended, fold := history.Mend(s.ImportedHistory.Messages, s.ImportedHistory.Fold)
+	mended, fold := mendHistory(s.ImportedHistory.Messages, s.ImportedHistory.Fold)
 	if fold != nil {
 		s.Fold = Fold{Upto: fold.Upto, Text: fold.Text, Deep: fold.Deep}
 	}
@@ -111,7 +111,7 @@ func (s State) Past() history.Transcript {
 // RecallParts divides a history into facts that fit an entry each. id names the history:
 // parts of another one do not mix with them.
 func RecallParts(p history.Transcript, id string) ([]Recalled, error) {
-	pieces, err := p.Split()
+	pieces, err := splitHistory(p)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/loopoptions"
 	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/model"
 )
@@ -207,14 +208,14 @@ func TestAnEventOfAHookIsBounded(t *testing.T) {
 
 // TestOpenedRunRecordsItsDefaults: a later default changes no run that has begun.
 func TestOpenedRunRecordsItsDefaults(t *testing.T) {
-	m := spec.LoopOptions{Require: spec.Require{Schema: `{"type":"object"}`}, Continue: spec.Continue{Tokens: 10}, Context: spec.Context{Percent: 50}}.Filled()
+	m := loopoptions.Fill(spec.LoopOptions{Require: spec.Require{Schema: `{"type":"object"}`}, Continue: spec.Continue{Tokens: 10}, Context: spec.Context{Percent: 50}})
 	if m.Require.Tries != spec.RequireTries || m.Continue.Percent != spec.ContinuePercent || m.Continue.Small != spec.ContinueSmall ||
 		m.Continue.Rounds != spec.ContinueRounds || m.Context.Tail != spec.CompactTail || m.Context.PruneTail != spec.PruneTail ||
 		m.Context.Within != spec.LadderTurns || m.Context.Summary != spec.SummaryTokens || m.Context.Percent != 50 {
 		t.Errorf("%+v", m)
 	}
 	var none spec.LoopOptions
-	if filled := none.Filled(); filled.Require.Tries != 0 || filled.Continue.Percent != 0 || filled.Context.Tail != 0 {
+	if filled := loopoptions.Fill(none); filled.Require.Tries != 0 || filled.Continue.Percent != 0 || filled.Context.Tail != 0 {
 		t.Errorf("what is off is switched on: %+v", filled)
 	}
 }

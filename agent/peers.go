@@ -233,7 +233,7 @@ var quote = strings.NewReplacer("\r\n", "\n> ", "\n", "\n> ", "\r", "\n> ", "\v"
 // waitForOthers holds a claimed completion back while children work in the background:
 // their answers wake the agent for another turn. Its limits still apply.
 func waitForOthers(s State) (State, []Effect) {
-	if len(s.Mail) > 0 || len(s.Steers) > 0 || s.Soft {
+	if len(s.Mail) > 0 || len(s.PendingSteers) > 0 || s.Soft {
 		return endTurn(s, spec.Steering)
 	}
 	ids := make([]spec.ID, len(s.BackgroundChildren))

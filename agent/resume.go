@@ -152,7 +152,7 @@ func lostCalls(s State) (State, []Effect) {
 	for i, c := range s.Calls {
 		var e Effect
 		switch {
-		case s.Preempted && s.Cancel == nil && c.Stage == Running && c.Class == model.Read && !c.Kind.isRemote():
+		case s.TurnPreempted && s.Cancel == nil && c.Stage == Running && c.Class == model.Read && !c.Kind.isRemote():
 			s = s.withCall(i, c.cutOff(event.Killed, abortedRead).skippedByPerson())
 			continue
 		case c.Stage == Ended || c.Stage == Pending || c.Stage == Retrying || c.Gate.Person != "":

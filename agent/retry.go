@@ -15,8 +15,8 @@ const callTimer = "retry-"
 // mayRunAgain reports whether a failed call may run again by itself: the failure is
 // transient, running it twice does no harm, and it has tries left.
 func mayRunAgain(s State, c Call, f Returned) bool {
-	again := c.Class == model.Read || c.Class == model.Idempotent                                                               //mutant:effects-retried
-	return f.Error && f.Transient && again && !c.Kind.isDelegation() && s.Cancel == nil && !s.Preempted && s.Phase == Acting && //mutant:tool-retries
+	again := c.Class == model.Read || c.Class == model.Idempotent                                                                   //mutant:effects-retried
+	return f.Error && f.Transient && again && !c.Kind.isDelegation() && s.Cancel == nil && !s.TurnPreempted && s.Phase == Acting && //mutant:tool-retries
 		c.Tries < min(s.Task.LoopOptions.ToolRetries, spec.ToolRetriesMax)
 }
 

@@ -51,8 +51,8 @@ type State struct {
 
 	ClosingReason spec.Reason // set: the turn under way is the closing turn, and why
 	Cancel        *Canceled
-	Steers        []string
-	Preempted     bool // a message among Steers abandons what the turn under way has not begun
+	PendingSteers []string // messages of users that wait for the turn boundary
+	TurnPreempted bool     // one of PendingSteers abandons what the turn under way has not begun
 	correspondence
 	Suspended suspension // Waiting: for what, and what follows
 	Outcome   spec.Outcome
@@ -157,7 +157,7 @@ func appendWaiting(s State) State {
 	for _, text := range s.Remarks {
 		s = s.appendMessage(model.Message{Role: model.User, Text: text})
 	}
-	for _, text := range s.Steers {
+	for _, text := range s.PendingSteers {
 		s = appendSteering(s, text)
 	}
 	s.Remarks = nil

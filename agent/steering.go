@@ -43,7 +43,7 @@ func handleSteered(s State, f Steered) (State, []Effect) {
 	if s.Phase == Done || strings.TrimSpace(f.Text) == "" {
 		return s, nil
 	}
-	s.Steers = append(s.Steers[:len(s.Steers):len(s.Steers)], f.Text) //mutant:steers-not-clipped
+	s.PendingSteers = append(s.PendingSteers[:len(s.PendingSteers):len(s.PendingSteers)], f.Text) //mutant:steers-not-clipped
 	if f.Now && s.Cancel == nil && s.Phase != "" {
 		return preemptTurn(s)
 	}
@@ -52,7 +52,7 @@ func handleSteered(s State, f Steered) (State, []Effect) {
 
 // preemptTurn ends the current turn at its next safe point.
 func preemptTurn(s State) (State, []Effect) {
-	s.Preempted = true
+	s.TurnPreempted = true
 	switch s.Phase {
 	case Thinking:
 		if abandonsTurn(s) {
@@ -71,7 +71,7 @@ func preemptTurn(s State) (State, []Effect) {
 
 // abandonsTurn reports whether the request of the turn under way is abandoned because of a user's message.
 func abandonsTurn(s State) bool {
-	return s.Preempted && s.Cancel == nil && s.Purpose == ForTurn && s.ClosingReason == ""
+	return s.TurnPreempted && s.Cancel == nil && s.Purpose == ForTurn && s.ClosingReason == ""
 }
 
 // abortReads aborts the running calls that only read.
@@ -88,7 +88,7 @@ func abortReads(s State) []Effect {
 // endPreemptedCalls ends the calls that have not begun, if a user's message preempts them. A call that had begun
 // before, and whose outcome is unknown, goes on.
 func endPreemptedCalls(s State) (State, []Effect) {
-	if !s.Preempted || s.Cancel != nil { //mutant:preempted-call-begins
+	if !s.TurnPreempted || s.Cancel != nil { //mutant:preempted-call-begins
 		return s, nil
 	}
 	var fx []Effect
@@ -133,15 +133,15 @@ func restartTurn(s State) (State, []Effect) {
 
 // withoutSteers clears the pending messages of users, after they reached the transcript or another agent.
 func withoutSteers(s State) State {
-	s.Steers, s.Preempted = nil, false
+	s.PendingSteers, s.TurnPreempted = nil, false
 	return s
 }
 
 // steeredFacts are the messages of users that have not reached the transcript.
 func steeredFacts(s State) []Effect {
-	fx := make([]Effect, 0, len(s.Steers))
-	for i, text := range s.Steers {
-		fx = append(fx, Steered{Text: text, Now: s.Preempted && i == len(s.Steers)-1})
+	fx := make([]Effect, 0, len(s.PendingSteers))
+	for i, text := range s.PendingSteers {
+		fx = append(fx, Steered{Text: text, Now: s.TurnPreempted && i == len(s.PendingSteers)-1})
 	}
 	return fx
 }

@@ -83,7 +83,7 @@ func handleStopAllowed(s State, f StopAllowed) (State, []Effect) {
 	}
 	s.events.publish(entryEvents, event.KindStopAllowed, event.Stop{Proposal: f.Proposal, Policy: f.By.Event()})
 	s.Vetoes = 0
-	if (len(s.Steers) > 0 || s.awaitsOthers()) && s.Cancel == nil { //mutant:steered-at-the-stop
+	if (len(s.PendingSteers) > 0 || s.awaitsOthers()) && s.Cancel == nil { //mutant:steered-at-the-stop
 		return endTurn(dropKeptText(s), spec.Steering)
 	}
 	return finishAgent(s, completedOutcome(s))

@@ -74,7 +74,7 @@ func endTurn(s State, transition spec.Transition) (State, []Effect) {
 // arrived meanwhile and applies the limits.
 func beginTurn(s State, transition spec.Transition) (State, []Effect) {
 	s, transition = deliverMail(s, transition)
-	if len(s.Steers) > 0 { // a person has given direction: the loop need not ask for it
+	if len(s.PendingSteers) > 0 { // a person has given direction: the loop need not ask for it
 		transition = spec.Steering
 		s = dropKeptText(s)
 		s.Force, s.LoopDetection = "", s.LoopDetection.cleared()
@@ -98,7 +98,7 @@ func requestReservation(s State, transition spec.Transition) (State, []Effect) {
 	if s.ClosingReason != "" {
 		request.Final, request.Calls = true, 0
 	}
-	if s.ClosingReason == "" && !s.Preempted && s.Allowance.mayBegin(request, s.Route) {
+	if s.ClosingReason == "" && !s.TurnPreempted && s.Allowance.mayBegin(request, s.Route) {
 		return beginAhead(s, request), nil // Step continues with the attempt: grantAhead
 	}
 	s.Allowance = allowance{} // the supervisor takes it back when it reads the request
@@ -243,7 +243,7 @@ func handleReplied(s State, f Replied) (State, []Effect) {
 	f.Reply.Message.Tokens = f.Tokens
 	s, calls := appendReply(s, f.Reply)
 	runnable := callList(calls).countRunnable()
-	if s.Cancel != nil || s.ClosingReason != "" || s.Preempted {
+	if s.Cancel != nil || s.ClosingReason != "" || s.TurnPreempted {
 		runnable = 0
 	}
 	s, fx := settleReservation(s, f.Reply, runnable)

@@ -3,7 +3,7 @@
 // replay from the start.
 //
 // The package holds the interface (Post), the form of an entry and its bounded codec.
-// mailbox/memory, internal/logstore/jetstream and internal/logstore/local implement Store; all pass mailbox/boxtest.
+// mailbox/memory, internal/logstore/jetstream and internal/logstore/local implement Store; all pass internal/test/boxtest.
 package mailbox
 
 import (

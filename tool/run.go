@@ -95,7 +95,7 @@ func (e *toolEntry) callGuarded(ctx context.Context, c Call, done chan<- Result)
 	if got.Text != "" {
 		text = strings.TrimRight(got.Text, "\n") + "\n" + text
 	}
-	r = Result{Text: text, Error: true, Transient: got.Transient || mayPass(err) || e.timedOut(ctx), size: got.size}
+	r = Result{Text: text, Error: true, Transient: got.Transient || mayPass(err) || e.timedOut(ctx), TextBytes: got.TextBytes}
 }
 
 // readableError is an error as a model reads it: without the name of a Go package.
@@ -113,7 +113,7 @@ func (s *Set) finishResult(e *toolEntry, r Result) Result {
 	r.Whole = ""
 	if !utf8.ValidString(r.Text) {
 		text, bad := validUTF8(r.Text)
-		r = Result{Error: true, size: r.size, Text: fmt.Sprintf("[malformed result of %s: %d bytes are not UTF-8 and are shown as \uFFFD]\n%s", e.spec.Name, bad, text)}
+		r = Result{Error: true, TextBytes: r.TextBytes, Text: fmt.Sprintf("[malformed result of %s: %d bytes are not UTF-8 and are shown as \uFFFD]\n%s", e.spec.Name, bad, text)}
 	}
 	if e.result != nil && !r.Error {
 		var v any
@@ -122,7 +122,7 @@ func (s *Set) finishResult(e *toolEntry, r Result) Result {
 			err = e.result.Validate(v)
 		}
 		if err != nil {
-			r = Result{Error: true, size: r.size, Text: fmt.Sprintf("[malformed result of %s: %v]\n%s", e.spec.Name, err, r.Text)}
+			r = Result{Error: true, TextBytes: r.TextBytes, Text: fmt.Sprintf("[malformed result of %s: %v]\n%s", e.spec.Name, err, r.Text)}
 		}
 	}
 	if e.limits.Masked {
@@ -132,7 +132,7 @@ func (s *Set) finishResult(e *toolEntry, r Result) Result {
 	}
 	if len(r.Text) > e.limits.Output {
 		whole := r.Text
-		r.Text = clipSized(whole, e.limits.Output, max(r.size, int64(len(whole))))
+		r.Text = clipSized(whole, e.limits.Output, max(r.TextBytes, int64(len(whole))))
 		r.Whole = Clip(whole, WholeBytesMax)
 	}
 	return r

@@ -59,6 +59,8 @@ type Progress struct {
 type Result struct {
 	Text  string
 	Error bool
+	// TextBytes is how long Text was before the tool lost the middle of it; 0: it is all there.
+	TextBytes int64
 	// Transient means that the failure may be temporary, so that the same call may succeed a little
 	// later. Set.Call sets it on a timeout and for an error made by Transient.
 	Transient bool
@@ -74,9 +76,6 @@ type Result struct {
 	MetricsLost int
 	// Tainted: Text comes from an agent of an earlier run that had read text from outside.
 	Tainted bool
-
-	// size is how long Text was before the middle of it was lost; 0: it is all there.
-	size int64
 }
 
 // Tool is one function that a model may call. Call returns an error only for a failure that

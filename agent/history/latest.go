@@ -20,7 +20,7 @@ const (
 
 // Latest returns the part of a transcript with which a conversation continues: the messages that its summary replaces
 // are left out, except the one that follows the summary, and then the oldest until the rest is within
-// the bounds. A history may then begin in the middle of a turn, which Mend repairs. left is how
+// the bounds. A history may then begin in the middle of a turn, which the loop repairs. left is how
 // many messages were left out.
 func (p Transcript) Latest() (latest Transcript, left int) {
 	fold := 0 // messages of the result that the summary replaces

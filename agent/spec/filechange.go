@@ -21,8 +21,3 @@ type FileState struct {
 
 // Exists reports whether there was a file.
 func (s FileState) Exists() bool { return s.Mode != 0 }
-
-// SameContent reports whether two states are known to be the same file content, or both no file.
-func (s FileState) SameContent(t FileState) bool {
-	return s.Exists() == t.Exists() && s.SHA256 == t.SHA256 && (!s.Exists() || s.SHA256 != "")
-}

@@ -39,6 +39,9 @@ const (
 	HardDefaultMS    = 20 * 60 * 1000
 )
 
+// Off says "none at all" where zero means the default.
+const Off = -1
+
 // WithDefaults sets the limits that are zero.
 func (l Limits) WithDefaults(depth int) Limits {
 	turns := TurnsRoot

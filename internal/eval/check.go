@@ -13,8 +13,10 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/loopoptions"
 	"github.com/troupe-run/troupe/internal/orchestrator"
 	"github.com/troupe-run/troupe/internal/policy"
+	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/script"
 	"github.com/troupe-run/troupe/supervisor"
@@ -84,7 +86,7 @@ func readSchema(n yaml.Node) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := model.CheckSchema(string(raw)); err != nil {
+	if err := schema.Check(string(raw)); err != nil {
 		return "", err
 	}
 	var s jsonschema.Schema
@@ -142,7 +144,7 @@ func (d caseDecoder) checkAgents(c *Case, line int) error {
 		if err := d.decodeInto(a.LoopOptions, "case "+c.ID+": loop_options of "+a.Name, &a.loopOptions); err != nil {
 			return err
 		}
-		if err := a.loopOptions.Validate(); err != nil {
+		if err := loopoptions.Check(a.loopOptions); err != nil {
 			return d.badFile(line, "case %s: agent %s: %v", c.ID, a.Name, err)
 		}
 		a.Allowed, a.Denied = sanitizeNames(a.Allowed), sanitizeNames(a.Denied)
@@ -164,7 +166,7 @@ func (d caseDecoder) readOptions(c *Case, line int) error {
 		}
 		c.loopOptions.Hooks = append(c.loopOptions.Hooks, data)
 	}
-	if err := c.loopOptions.Validate(); err != nil {
+	if err := loopoptions.Check(c.loopOptions); err != nil {
 		return d.badFile(line, "case %s: %v", c.ID, err)
 	}
 	if err := d.decodeInto(c.Policy, "case "+c.ID+": policy", &c.policy); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/hook"
+	"github.com/troupe-run/troupe/internal/loopoptions"
 	"github.com/troupe-run/troupe/internal/policy"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -56,7 +57,7 @@ func (d caseDecoder) readRun(c *Case, line int) error {
 		for i := range options.Hooks {
 			options.Hooks[i].Command = "" // hook_answers has what it answered
 		}
-		if err := options.Validate(); err != nil {
+		if err := loopoptions.Check(*options); err != nil {
 			return d.badFile(c.Opened.Line, "case %s: run: %v", c.ID, err)
 		}
 	}

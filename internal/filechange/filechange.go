@@ -64,6 +64,11 @@ func (s State) Record() spec.FileState {
 	return spec.FileState{Mode: uint32(s.Mode.Perm()) | regular, SHA256: s.SHA256, Size: s.Size}
 }
 
+// sameContent reports whether two states are known to be the same file content, or both no file.
+func sameContent(s, t spec.FileState) bool {
+	return s.Exists() == t.Exists() && s.SHA256 == t.SHA256 && (!s.Exists() || s.SHA256 != "")
+}
+
 // Change is what happened to one file.
 type Change struct {
 	Path          string // relative, with slashes

@@ -50,7 +50,7 @@ func (h History) Nets(agent string) (list []Net) {
 	slices.SortStableFunc(changes, func(a, b Recorded) int { return a.at.Compare(b.at) })
 	for _, c := range changes {
 		chain := chains[c.Path]
-		if n := len(chain); n > 0 && chain[n-1].Before.SameContent(c.Before) && chain[n-1].After.SameContent(c.After) && chain[n-1].Before != chain[n-1].After {
+		if n := len(chain); n > 0 && sameContent(chain[n-1].Before, c.Before) && sameContent(chain[n-1].After, c.After) && chain[n-1].Before != chain[n-1].After {
 			continue // a command that ran meanwhile saw the same change
 		}
 		chains[c.Path] = append(chain, c)
@@ -85,13 +85,13 @@ func netOf(path string, chain []Recorded, agent string) (n Net, ok bool) {
 		switch {
 		case !is(chain[i]):
 			n.Refused = fmt.Sprintf("%s changed it, too, in call %s", chain[i].Agent, chain[i].Call)
-		case i > first && !chain[i-1].After.SameContent(chain[i].Before):
+		case i > first && !sameContent(chain[i-1].After, chain[i].Before):
 			n.Refused = fmt.Sprintf("something that is not recorded changed it before call %s of %s", chain[i].Call, chain[i].Agent)
 		}
 	}
 	if err := checkPath(path); err != nil {
 		n.Refused = err.Error()
 	}
-	n.SameAsAtFirst = n.Before.SameContent(n.After) && n.Before.Mode == n.After.Mode
+	n.SameAsAtFirst = sameContent(n.Before, n.After) && n.Before.Mode == n.After.Mode
 	return n, true
 }

@@ -231,7 +231,7 @@ func (s *Snapshot) Compare(root *os.Root) (changes []Change, lost string, now *S
 		}
 		kept += int64(len(after.Data))
 		now.files[name] = seenFile{info, after, now.began}
-		if c := (Change{Path: name, Before: s.before(was, existed), After: after}); !c.Before.Record().SameContent(after.Record()) || c.Before.Mode != after.Mode {
+		if c := (Change{Path: name, Before: s.before(was, existed), After: after}); !sameContent(c.Before.Record(), after.Record()) || c.Before.Mode != after.Mode {
 			changes = append(changes, c)
 		}
 		return nil

@@ -92,11 +92,11 @@ func (r *restore) prepare(root *os.Root, blob func(ref string) ([]byte, error)) 
 	r.now = now
 	found := now.Record()
 	sameMode := !found.Exists() || fs.FileMode(found.Mode).Perm() == fs.FileMode(r.Before.Mode).Perm()
-	if found.SameContent(r.Before) && sameMode {
+	if sameContent(found, r.Before) && sameMode {
 		r.done = true
 		return nil
 	}
-	if !found.SameContent(r.After) {
+	if !sameContent(found, r.After) {
 		return errEdited
 	}
 	if now.Exists && r.Before.Exists() && now.Mode != fs.FileMode(r.After.Mode).Perm() {
@@ -220,7 +220,7 @@ func (r *restore) putInPlace(root *os.Root) error {
 	if err != nil {
 		return err
 	}
-	if !now.Record().SameContent(r.now.Record()) {
+	if !sameContent(now.Record(), r.now.Record()) {
 		return errEdited
 	}
 	if r.temp == "" {

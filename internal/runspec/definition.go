@@ -8,12 +8,13 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/agentmemory"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/loopoptions"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/toolset"
+	"github.com/troupe-run/troupe/internal/toolset/command"
 	"github.com/troupe-run/troupe/internal/toolset/readresult"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
-	"github.com/troupe-run/troupe/tool"
 )
 
 // registerAgent adds one agent and its commands. It replaces an agent of the same name.
@@ -101,7 +102,7 @@ func ownTools(d agentfile.Definition) []string {
 
 // agentOptions returns the loop options of an agent file that differ from the run's.
 func (r *agentResolver) agentOptions(def supervisor.Definition, d agentfile.Definition) (options spec.LoopOptions, warnings []string, err error) {
-	options = d.LoopOptions.Filled()
+	options = loopoptions.Fill(d.LoopOptions)
 	for _, name := range d.Fallback {
 		options.Fallbacks = append(options.Fallbacks, spec.Model{Name: name})
 	}
@@ -168,11 +169,11 @@ func namedHooks(d agentfile.Definition) []spec.Hook {
 }
 
 // addCommand adds a command tool. Two agents may share one if both define it the same.
-func addCommand(t agentSet, path string, cfg tool.CommandConfig) (agentSet, error) {
+func addCommand(t agentSet, path string, cfg command.Config) (agentSet, error) {
 	if slices.Contains(toolset.LoopTools, cfg.Name) || slices.Contains(agentmemory.ToolNames(), cfg.Name) {
 		return t, refuse.Bad("give it another name in "+path, "the tool %s is built in and cannot be a command", cfg.Name)
 	}
-	made, err := tool.Command(cfg)
+	made, err := command.New(cfg)
 	if err != nil {
 		return t, refuse.Bad("change x-troupe.tools in "+path, "tool %s: %v", cfg.Name, err)
 	}

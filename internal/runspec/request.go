@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/investigator"
+	"github.com/troupe-run/troupe/internal/loopoptions"
 	"github.com/troupe-run/troupe/internal/namedlimit"
 	"github.com/troupe-run/troupe/internal/orchestrator"
 	"github.com/troupe-run/troupe/internal/provider"
@@ -234,10 +235,10 @@ func loopOptions(r client.RunRequest) (spec.LoopOptions, error) {
 	if r.PatienceMS != 0 {
 		m.PatienceMS = r.PatienceMS
 	}
-	if err := m.Validate(); err != nil {
-		return m, refuse.Bad(loopOptionsHint, "%s", strings.TrimPrefix(err.Error(), spec.ErrLoopOptions.Error()+": "))
+	if err := loopoptions.Check(m); err != nil {
+		return m, refuse.Bad(loopOptionsHint, "%s", strings.TrimPrefix(err.Error(), loopoptions.ErrInvalid.Error()+": "))
 	}
-	return m.Filled(), nil
+	return loopoptions.Fill(m), nil
 }
 
 // checkScripts refuses a request that names a script as a model, unless the operator has approved

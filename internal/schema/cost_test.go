@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/troupe-run/troupe/model"
 )
 
 func repeatItem(n int, one string) string { return "[" + strings.Repeat(one+",", n-1) + one + "]" }
@@ -172,7 +170,7 @@ func TestAttackDeepSchemaIsRefused(t *testing.T) {
 		n := 30_000 / len(one+end)
 		began := time.Now()
 		_, err := Compile(strings.Repeat(one, n) + "{}" + strings.Repeat(end, n))
-		if !errors.Is(err, model.ErrSchema) || !strings.Contains(err.Error(), "nested") || time.Since(began) > slow {
+		if !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "nested") || time.Since(began) > slow {
 			t.Errorf("%s: %v after %s", one, err, time.Since(began))
 		}
 	}

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-
-	"github.com/troupe-run/troupe/model"
 )
 
 // KeptBytesMax bounds the texts in the cache. Beyond it the cache is emptied, and texts are
@@ -94,9 +92,9 @@ func (m *compileCache) storeOutcome(text string, o compileOutcome) {
 
 func compileText(text string) (*Schema, error) {
 	if n := nestingDepth(text); n > NestingMax {
-		return nil, fmt.Errorf("%w: it is nested %d deep, at most %d are allowed; name its parts in $defs", model.ErrSchema, n, NestingMax)
+		return nil, fmt.Errorf("%w: it is nested %d deep, at most %d are allowed; name its parts in $defs", ErrSchema, n, NestingMax)
 	}
-	if err := model.CheckSchema(text); err != nil {
+	if err := Check(text); err != nil {
 		return nil, err
 	}
 	d, root, err := parseSchema(text)

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/troupe-run/troupe/model"
 )
 
 func TestSchemaTextIsCompiledOnce(t *testing.T) {
@@ -30,7 +28,7 @@ func TestInvalidSchemaIsRefusedEachTime(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Compile(strings.Repeat(" ", model.SchemaBytesMax+1)); !errors.Is(err, model.ErrSchema) {
+	if _, err := Compile(strings.Repeat(" ", BytesMax+1)); !errors.Is(err, ErrSchema) {
 		t.Error(err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/toolset/command"
 	"github.com/troupe-run/troupe/mailbox"
 
 	"github.com/troupe-run/troupe/internal/config/agentfile"
@@ -94,7 +95,7 @@ func (b *Builder) MakeSet(t spec.Task) (*tool.Set, error) {
 			continue // the agent has lost the tool
 		}
 		toolSpec := t.Tools[i]
-		cmd, err := tool.Command(tool.CommandConfig{Name: toolSpec.Name, Description: toolSpec.Description, Command: c.Line,
+		cmd, err := command.New(command.Config{Name: toolSpec.Name, Description: toolSpec.Description, Command: c.Line,
 			Class: toolSpec.Class, Schema: toolSpec.Schema, Dir: t.Workspace, Exact: true, Env: env})
 		if err != nil {
 			return nil, fmt.Errorf("tool %s: %w", c.Name, err)

@@ -7,9 +7,9 @@ import (
 
 	"github.com/troupe-run/troupe/internal/test/blobs"
 
+	"github.com/troupe-run/troupe/internal/test/boxtest"
 	"github.com/troupe-run/troupe/internal/test/leaks"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/boxtest"
 	"github.com/troupe-run/troupe/mailbox/memory"
 )
 

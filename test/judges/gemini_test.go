@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/test/conformance"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/gemini"
-	"github.com/troupe-run/troupe/test/judges/sdktypes"
+	"github.com/troupe-run/troupe/test/judges/internal/sdktypes"
 )
 
 // body is the request of generateContent in the words of Google's SDK.

@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/anthropic"
 	"github.com/troupe-run/troupe/model/openai"
-	"github.com/troupe-run/troupe/test/judges/sdktypes"
+	"github.com/troupe-run/troupe/test/judges/internal/sdktypes"
 )
 
 // Types of requests in the words of the SDKs. Each SDK adds the field "stream" to its own.

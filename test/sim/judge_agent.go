@@ -381,7 +381,7 @@ func (j *agentJudge) noteFact(before, after *agent.State, f activation.Fact) {
 	if n := len(before.History); len(after.History) > n && len(before.Calls) > 0 && len(after.History[n].Results) > 0 {
 		j.breakers.checkFailing(before, after, after.History[n].Results)
 	}
-	if len(after.Steers) < len(before.Steers) { // a user has given direction, also about the results of this step
+	if len(after.PendingSteers) < len(before.PendingSteers) { // a user has given direction, also about the results of this step
 		clear(j.breakers.fails)
 	}
 }

@@ -90,8 +90,8 @@ func (j *handoffJudge) check(before, after *agent.State, f activation.Fact, out 
 	case f.Kind == "steered":
 		j.reach.hit(placeHandoffPassedOn)
 	}
-	if open && len(after.Steers)+len(after.Mail) > 0 {
-		j.fail(handoffsAreClean, "%s keeps %d messages, and has handed off its conversation to %s", j.actor.id, len(after.Steers)+len(after.Mail), j.to)
+	if open && len(after.PendingSteers)+len(after.Mail) > 0 {
+		j.fail(handoffsAreClean, "%s keeps %d messages, and has handed off its conversation to %s", j.actor.id, len(after.PendingSteers)+len(after.Mail), j.to)
 	}
 	if after.Phase == agent.Done && before.Phase != agent.Done {
 		j.checkEnd(after)

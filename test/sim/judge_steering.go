@@ -16,7 +16,7 @@ func (j *steeringJudge) checkStep(before, after *agent.State, f activation.Fact,
 	if f.Kind == "steered" && before.Cancel == nil && before.Phase != "" && before.Phase != agent.Done {
 		j.preempts = j.preempts || decodeFact[agent.Steered](j.population, f).Now
 	}
-	if len(after.Steers) == 0 || after.Cancel != nil {
+	if len(after.PendingSteers) == 0 || after.Cancel != nil {
 		if j.preempts && after.Cancel == nil && after.Phase != agent.Done {
 			j.reach.hit(placePreempted)
 		}

@@ -20,8 +20,9 @@ import (
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/guardrail"
+	"github.com/troupe-run/troupe/internal/loopoptions"
 	"github.com/troupe-run/troupe/internal/safefile"
-	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/internal/schema"
 )
 
 // SentenceFlags are the flags of sentences that agents read. The settings of the same names add to them.
@@ -67,7 +68,7 @@ func (r *Flags) completeGoal(origins *Origins) error {
 	if r.goal.schema != "" {
 		text, err := readSchema(origins.SchemaBelow, r.goal.schema)
 		if err != nil {
-			return exit.UsageError("--json-schema names a file with a JSON Schema", "--json-schema %s: %s", r.goal.schema, strings.TrimPrefix(err.Error(), spec.ErrLoopOptions.Error()+": "))
+			return exit.UsageError("--json-schema names a file with a JSON Schema", "--json-schema %s: %s", r.goal.schema, strings.TrimPrefix(err.Error(), loopoptions.ErrInvalid.Error()+": "))
 		}
 		q.JSONSchema = text
 	}
@@ -126,14 +127,14 @@ func readSchema(below, path string) ([]byte, error) {
 	var text []byte
 	var err error
 	if below == "" {
-		text, err = safefile.Read(path, model.SchemaBytesMax)
+		text, err = safefile.Read(path, schema.BytesMax)
 	} else {
-		text, err = safefile.ReadBelow(below, path, model.SchemaBytesMax)
+		text, err = safefile.ReadBelow(below, path, schema.BytesMax)
 	}
 	if err != nil {
 		return nil, safefile.WithoutName(err)
 	}
-	if err := (spec.Require{Schema: string(text)}).Validate(); err != nil {
+	if err := loopoptions.CheckRequire(spec.Require{Schema: string(text)}); err != nil {
 		return nil, err
 	}
 	return text, checkSchemaTypes(text)

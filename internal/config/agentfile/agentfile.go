@@ -17,7 +17,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/lazyregexp"
-	"github.com/troupe-run/troupe/tool"
+	"github.com/troupe-run/troupe/internal/toolset/command"
 )
 
 // Limits of one file.
@@ -88,7 +88,7 @@ type Definition struct {
 	// hold. They add to those of the run.
 	Constraints, Criteria, FailIf []string
 	// Commands are tools of its own. The caller sets Dir and Env.
-	Commands []tool.CommandConfig
+	Commands []command.Config
 
 	// Limits are those that have a name of their own: see spec.NamedLimits.
 	Limits spec.Limits

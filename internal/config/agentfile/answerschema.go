@@ -9,8 +9,9 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/loopoptions"
 	"github.com/troupe-run/troupe/internal/safefile"
-	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/internal/schema"
 )
 
 // answerSchema returns the text of a schema that a file contains, or names by a path:
@@ -31,11 +32,11 @@ func answerSchema(file string, line int, ref string) (string, error) {
 		return fail(err)
 	}
 	defer func() { _ = dir.Close() }()
-	text, err := safefile.ReadIn(dir, ref, model.SchemaBytesMax)
+	text, err := safefile.ReadIn(dir, ref, schema.BytesMax)
 	if err != nil {
 		return fail(reasonWithoutPath(err))
 	}
-	if err := (spec.Require{Schema: string(text)}).Validate(); err != nil {
+	if err := loopoptions.CheckRequire(spec.Require{Schema: string(text)}); err != nil {
 		return fail(err)
 	}
 	return string(text), nil

@@ -6,7 +6,8 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/tool"
+	"github.com/troupe-run/troupe/internal/loopoptions"
+	"github.com/troupe-run/troupe/internal/toolset/command"
 )
 
 // CompleteDefinition checks a definition that was made in Go, and completes it as Load completes a
@@ -27,11 +28,11 @@ func CompleteDefinition(d Definition) (Definition, error) {
 		}
 		d.LoopOptions.Require.Schema = d.OutputSchema
 	}
-	if err := d.LoopOptions.Validate(); err != nil {
+	if err := loopoptions.Check(d.LoopOptions); err != nil {
 		return fail("%v", err)
 	}
 	for _, c := range d.Commands {
-		if _, err := tool.Command(c); err != nil {
+		if _, err := command.New(c); err != nil {
 			return fail("%v", err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/loopoptions"
 	"github.com/troupe-run/troupe/internal/permission"
 )
 
@@ -166,8 +167,8 @@ func (c definitionCheck) checkLoopOptions(line int) {
 	if strings.HasPrefix(c.def.OutputSchema, "{") {
 		m.Require.Schema = c.def.OutputSchema
 	}
-	if err := m.Validate(); err != nil {
-		c.addProblem(line, "%s", strings.TrimPrefix(err.Error(), spec.ErrLoopOptions.Error()+": "))
+	if err := loopoptions.Check(m); err != nil {
+		c.addProblem(line, "%s", strings.TrimPrefix(err.Error(), loopoptions.ErrInvalid.Error()+": "))
 	}
 	if n := len(c.def.Fallback); n > spec.FallbacksMax {
 		c.addProblem(line, "fallback names %d models, at most %d are tried", n, spec.FallbacksMax)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/troupe-run/troupe/internal/agentmemory"
 	"github.com/troupe-run/troupe/internal/amount"
+	"github.com/troupe-run/troupe/internal/toolset/command"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/tool"
 )
 
 // ownKey is the key that holds all keys that are troupe's alone.
@@ -200,14 +200,14 @@ func readExport(d *decoder, key string, n *yaml.Node) {
 }
 
 // readCommands reads tools that are shell commands, and refuses here what
-// tool.Command would refuse when the agent starts.
+// command.New would refuse when the agent starts.
 func readCommands(d *decoder, key string, n *yaml.Node) {
 	if n.Kind != yaml.SequenceNode {
 		d.rejectValue(n, key, "a list of tools, such as [{name: test, command: make test}]")
 		return
 	}
 	for _, c := range n.Content {
-		var cfg tool.CommandConfig
+		var cfg command.Config
 		before := len(d.problems)
 		d.readFields(c, key+".", map[string]fieldReader{
 			"name":         func(d *decoder, k string, n *yaml.Node) { cfg.Name = d.readText(n, k) },
@@ -221,7 +221,7 @@ func readCommands(d *decoder, key string, n *yaml.Node) {
 		if len(d.problems) > before {
 			continue
 		}
-		if _, err := tool.Command(cfg); err != nil {
+		if _, err := command.New(cfg); err != nil {
 			d.addProblem(c.Line+1, "%s: %s", key, strings.TrimPrefix(err.Error(), "tool: "))
 			continue
 		}

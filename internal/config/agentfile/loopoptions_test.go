@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -75,7 +76,7 @@ func TestSchemaIsReadOnlyFromTheFilesDirectory(t *testing.T) {
 	writeFile(t, dir+"/outside.json", `{"type":"object"}`)
 	writeFile(t, dir+"/agents/schemas/finding.json", `{"type":"object","required":["a"]}`)
 	writeFile(t, dir+"/agents/schemas/text.json", `no JSON`)
-	writeFile(t, dir+"/agents/schemas/large.json", `{"description":"`+strings.Repeat("x", model.SchemaBytesMax)+`"}`)
+	writeFile(t, dir+"/agents/schemas/large.json", `{"description":"`+strings.Repeat("x", schema.BytesMax)+`"}`)
 	load := func(ref string) (spec.LoopOptions, error) {
 		writeFile(t, dir+"/agents/a.md", agentFileText("output_schema: "+ref))
 		defs, _, err := Load(dir + "/agents")

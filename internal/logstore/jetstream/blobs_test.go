@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/logstore/jetstream"
+	"github.com/troupe-run/troupe/internal/test/boxtest"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/boxtest"
 )
 
 // openBlobs opens the blobs of a server of their own.

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/logstore/jetstream"
+	"github.com/troupe-run/troupe/internal/test/boxtest"
 	"github.com/troupe-run/troupe/internal/test/leaks"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/boxtest"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/internal/logstore/local"
+	"github.com/troupe-run/troupe/internal/test/boxtest"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/boxtest"
 )
 
 func openStore(t testing.TB, cfg local.Config) *local.Store {

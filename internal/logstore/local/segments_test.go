@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/troupe-run/troupe/internal/test/boxtest"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/boxtest"
 )
 
 // TestSmallSegments: the suite passes while entries move to the table all the time.

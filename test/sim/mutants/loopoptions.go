@@ -43,7 +43,7 @@ var ofManners = []Mutant{
 		[]Edit{{"forbidden-tool", Never}, {"unknown-tool", AndAlso(`!s.tools.forbids(t.Name)`)}}},
 	{"forbidden-proposals-for-ever", "A28: forbidden proposals in a row end the loop", own(Raise("3"))},
 	{"breaker-under-direction", "A28: a tool that fails again and again escalates also while a message of a user waits",
-		own(Replace("var fx []Effect\nvar busy bool\nif len(s.Steers) == 0 {\ns, fx, busy = applyBreaker(s, calls)\n}"))},
+		own(Replace("var fx []Effect\nvar busy bool\nif len(s.PendingSteers) == 0 {\ns, fx, busy = applyBreaker(s, calls)\n}"))},
 	{"failures-for-ever", "A28: a tool that fails again and again on one target escalates", own(Raise("1"))},
 	{"halted-tool-runs", "A24: a tool whose calls were not to run does not", own(Drop)},
 	{"directive-without-its-tool", "K11: a directive names the tool that it forces", own(Replace(`return choice, ""`))},

@@ -122,7 +122,7 @@ var ofLoop = []Mutant{
 	{"refused-calls-unanswered", "B2: every call has one result on every exit", own(Unchanged)},
 	{"no-clip", "style 8: clip before append", own(Without(2, 3))},
 	{"no-clone", "style 8: clone before write", own(Drop)},
-	{"steers-not-clipped", "style 8: clip before append", own(Replace(`s.Steers = append(s.Steers, f.Text)`))},
+	{"steers-not-clipped", "style 8: clip before append", own(Replace(`s.PendingSteers = append(s.PendingSteers, f.Text)`))},
 	{"early-timer-ends", "P11: a timer counts only if the stamp says so", own(Never)},
 	{"other-prompt-goes-on", "F4: another prompt waits for a person", own(Without(1, 2))},
 	{"other-class-goes-on", "F4: a tool of another class waits for a person", own(Never)},
