@@ -58,7 +58,7 @@ func (r *router) handOver(c actor.Context, m handOver) {
 	}
 	for at := range r.passivated.when { // these actors have passivated already
 		if r.handOffOf(at) == l {
-			r.dropPassivated(at)
+			r.passivated.remove(at)
 		}
 	}
 	l.checkDone()

@@ -180,6 +180,6 @@ func (s replayStarter) startWaiting(c actor.Context) {
 		}
 	}
 	if len(s.replays.waiting) > 0 && s.replays.timer == nil {
-		s.replays.timer = s.sendAfter(c, replayTurn, replayTick{})
+		s.replays.timer = sendAfter(c, replayTurn, replayTick{})
 	}
 }

@@ -28,7 +28,6 @@ const (
 	sweepAgain       = 20 * time.Millisecond // after a sweep that did not ask all idle shells
 	shrinkMin        = 256                   // a map is shrunk only if it held at least this many shells
 	shrinkBelow      = 4                     // and only if fewer than one in shrinkBelow of them is left
-	tidyPause        = 15 * time.Second      // between two checks of the passivated actors
 	wakesAtOnce      = 256                   // due actors that are woken at once: each reads its log and appends a claim
 	wakeAgain        = 20 * time.Millisecond // before the rest are woken
 )
@@ -67,18 +66,18 @@ func (n *Node) NotePassivated(at mailbox.Address, due int64) {
 // lookAround starts the sweeps, which continue while there are shells.
 func (r *router) lookAround(c actor.Context) {
 	if r.sweeper == nil {
-		r.sweeper = r.sendAfter(c, max(r.cfg.IdleTimeout/sweepsPerTimeout, sweepPauseMin), sweepTick{})
+		r.sweeper = sendAfter(c, max(r.cfg.IdleTimeout/sweepsPerTimeout, sweepPauseMin), sweepTick{})
 	}
 }
 
-// sendAfter sends the router a message after a pause.
-func (r *router) sendAfter(c actor.Context, pause time.Duration, message any) *time.Timer {
+// sendAfter sends an actor a message of its own after a pause.
+func sendAfter(c actor.Context, pause time.Duration, message any) *time.Timer {
 	self, root := c.Self(), c.ActorSystem().Root
 	return time.AfterFunc(pause, func() { root.Send(self, message) })
 }
 
 func (r *router) stopTimers() {
-	for _, t := range []*time.Timer{r.sweeper, r.tidier, r.alarmer, r.replays.timer} {
+	for _, t := range []*time.Timer{r.sweeper, r.passivated.tidier, r.passivated.alarmer, r.replays.timer} {
 		if t != nil {
 			t.Stop()
 		}
@@ -103,7 +102,7 @@ func (r *router) sweepIdle(c actor.Context) {
 	case len(r.shells) == 0:
 		r.sweeper = nil
 	case asked > restsAtOnce:
-		r.sweeper = r.sendAfter(c, sweepAgain, sweepTick{})
+		r.sweeper = sendAfter(c, sweepAgain, sweepTick{})
 	default:
 		r.sweeper = nil
 		r.lookAround(c)
@@ -168,66 +167,24 @@ func (r *router) addPassivated(c actor.Context, m actorPassivated) {
 	if _, holds := r.cfg.Holds(m.at); !holds || gone || r.shells[m.at] != nil || r.handOffOf(m.at) != nil {
 		return
 	}
-	if r.passivated.put(m.at, m.due) {
-		r.cfg.Resting(m.at, +1)
-	}
-	r.setAlarm(c)
-	r.tidyLater(c)
-}
-
-func (r *router) tidyLater(c actor.Context) {
-	if r.tidier == nil && len(r.passivated.when) > 0 {
-		r.tidier = r.sendAfter(c, tidyPause, tidyTick{})
-	}
-}
-
-// tidyPassivated forgets passivated actors whose lease has run out: the node that holds the log wakes
-// them.
-func (r *router) tidyPassivated(c actor.Context) {
-	for at := range r.passivated.when {
-		if _, holds := r.cfg.Holds(at); !holds {
-			r.dropPassivated(at)
-		}
-	}
-	r.tidier = nil
-	r.tidyLater(c)
-}
-
-// dropPassivated forgets that an actor is passivated.
-func (r *router) dropPassivated(at mailbox.Address) {
-	if r.passivated.drop(at) {
-		r.cfg.Resting(at, -1)
-	}
-}
-
-// setAlarm arms the one timer of all passivated actors.
-func (r *router) setAlarm(c actor.Context) {
-	next := r.passivated.nextDue()
-	if next == 0 || r.alarmer != nil && r.alarmAt <= next {
-		return
-	}
-	if r.alarmer != nil {
-		r.alarmer.Stop()
-	}
-	r.alarmAt = next
-	r.alarmer = r.sendAfter(c, max(time.Until(time.UnixMilli(next)), timerPauseMin), alarmTick{})
+	r.passivated.add(c, m.at, m.due)
 }
 
 // wakeDue wakes the actors that are due. If another node holds the log by now, that node wakes
 // the actor.
 func (r *router) wakeDue(c actor.Context) {
-	r.alarmer = nil
+	r.passivated.alarmer = nil
 	now := time.Now()
 	for range wakesAtOnce {
 		at, ok := r.passivated.firstDue(now.UnixMilli())
 		if !ok {
-			r.setAlarm(c)
+			r.passivated.setAlarm(c)
 			return
 		}
-		r.dropPassivated(at)
+		r.passivated.remove(at)
 		r.findShell(c, at, classOf(at, false))
 	}
 	// After a night without a node all actors may be due: the pause lets other messages in
 	// between.
-	r.alarmAt, r.alarmer = now.UnixMilli(), r.sendAfter(c, wakeAgain, alarmTick{})
+	r.passivated.setAlarmAt(c, now.UnixMilli(), wakeAgain)
 }

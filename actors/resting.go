@@ -2,7 +2,9 @@ package actors
 
 import (
 	"cmp"
+	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/google/btree"
 
 	"github.com/troupe-run/troupe/mailbox"
@@ -68,4 +70,63 @@ func (r *passivatedActors) firstDue(now int64) (mailbox.Address, bool) {
 	}
 	first, _ := r.due.Min()
 	return first.at, true
+}
+
+// tidyPause is the time between two checks of the passivated actors.
+const tidyPause = 15 * time.Second
+
+// restingActors are the passivated actors of a router, with the timers that remind it of them.
+type restingActors struct {
+	passivatedActors
+	count           func(at mailbox.Address, n int) // see Config.Resting
+	tidier, alarmer *time.Timer                     // nil: not armed
+	alarmAt         int64                           // when the alarmer fires
+}
+
+func (r *restingActors) add(c actor.Context, at mailbox.Address, due int64) {
+	if r.put(at, due) {
+		r.count(at, +1)
+	}
+	r.setAlarm(c)
+	r.tidyLater(c)
+}
+
+// remove forgets that an actor is passivated.
+func (r *restingActors) remove(at mailbox.Address) {
+	if r.drop(at) {
+		r.count(at, -1)
+	}
+}
+
+func (r *restingActors) tidyLater(c actor.Context) {
+	if r.tidier == nil && len(r.when) > 0 {
+		r.tidier = sendAfter(c, tidyPause, tidyTick{})
+	}
+}
+
+// tidy forgets passivated actors whose lease has run out: the node that holds the log wakes them.
+func (r *restingActors) tidy(c actor.Context, holds func(mailbox.Address) (uint64, bool)) {
+	for at := range r.when {
+		if _, held := holds(at); !held {
+			r.remove(at)
+		}
+	}
+	r.tidier = nil
+	r.tidyLater(c)
+}
+
+// setAlarm arms the one timer of all passivated actors.
+func (r *restingActors) setAlarm(c actor.Context) {
+	next := r.nextDue()
+	if next == 0 || r.alarmer != nil && r.alarmAt <= next {
+		return
+	}
+	if r.alarmer != nil {
+		r.alarmer.Stop()
+	}
+	r.setAlarmAt(c, next, max(time.Until(time.UnixMilli(next)), timerPauseMin))
+}
+
+func (r *restingActors) setAlarmAt(c actor.Context, at int64, pause time.Duration) {
+	r.alarmAt, r.alarmer = at, sendAfter(c, pause, alarmTick{})
 }

@@ -43,10 +43,8 @@ type router struct {
 	replays    replayQueue
 	starts     uint64 // of all shells: each start under one lease has a higher number than those before
 	most       int    // shells at once, since the maps were made
-	passivated passivatedActors
-	// Timers of rest.go; nil: not armed.
-	sweeper, tidier, alarmer *time.Timer
-	alarmAt                  int64 // when the alarmer fires
+	passivated restingActors
+	sweeper    *time.Timer // of rest.go; nil: not armed
 }
 
 // liveShell is what the router knows of a shell by its id.
@@ -75,7 +73,7 @@ type shellPlace struct {
 
 func newRouter(ctx context.Context, cfg Config, hands *dispatcher.WorkerPool) *router {
 	return &router{ctx: ctx, cfg: cfg, hands: hands, shells: map[mailbox.Address]*shellPlace{}, pids: map[string]liveShell{},
-		gone: map[mailbox.Address]struct{}{}, replays: newReplayQueue(cfg.ReplaysAtOnce)}
+		gone: map[mailbox.Address]struct{}{}, replays: newReplayQueue(cfg.ReplaysAtOnce), passivated: restingActors{count: cfg.Resting}}
 }
 
 // receive takes one message.
@@ -131,7 +129,7 @@ func (r *router) receive(c actor.Context) {
 	case alarmTick:
 		r.wakeDue(c)
 	case tidyTick:
-		r.tidyPassivated(c)
+		r.passivated.tidy(c, r.cfg.Holds)
 	case restartShell:
 		if p := r.shells[m.at]; p != nil && p.pid == nil && (replayStarter{r}).mayReplay(c, m.at, classOf(m.at, true)) {
 			r.spawnShell(c, m.at, p)
@@ -196,7 +194,7 @@ func (r *router) spawnShell(c actor.Context, at mailbox.Address, p *shellPlace) 
 		r.vacatePlace(c, at, p)
 		return
 	}
-	r.dropPassivated(at)
+	r.passivated.remove(at)
 	r.starts++
 	p.lease, p.starts = lease, r.starts
 	p.waiting, p.detached, p.touched = 0, false, time.Now()

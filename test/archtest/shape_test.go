@@ -46,9 +46,9 @@ func TestFuncSize(t *testing.T) {
 
 // methodsOfLarger are the types that have more methods than methodsMax and are not split yet. None may grow.
 var methodsOfLarger = map[string]int{
-	"actors.router": 39, "actors.shell": 32, "budget.Pool": 33, "client.Client": 40,
+	"actors.router": 34, "actors.shell": 32, "budget.Pool": 33, "client.Client": 40,
 	"internal/activation.LogReader": 36, "internal/bus/embedded.Server": 34, "internal/bus/names.Names": 40,
-	"internal/cli/request.Flags": 30, "internal/cli/run.Commands": 34, "internal/cli/runs.Commands": 37, "internal/cluster.Owner": 29,
+	"internal/cli/request.Flags": 30, "internal/cli/run.Commands": 34, "internal/cluster.Owner": 29,
 	"internal/logstore/local.Store": 33, "internal/term.Tree": 29, "internal/throttle.Throttle": 32,
 	"internal/toolset.Builder": 31, "test/chaos.servers": 31,
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/term"
 	"github.com/troupe-run/troupe/model"
@@ -30,22 +29,22 @@ func isAboutHandoff(m model.Message) bool {
 		slices.ContainsFunc(m.Calls, func(c model.ToolCall) bool { return c.Name == "handoff" })
 }
 
-// drawTaken says at the beginning of a transcript from which agent this one took over.
-func (cs *Commands) drawTaken(p *console.Page, agent string, tree *term.Tree) {
-	for _, h := range tree.Handoffs {
-		if h.Taker == agent {
+// addTaken says at the beginning of a transcript from which agent this one took over.
+func (p *transcriptPage) addTaken() {
+	for _, h := range p.flags.tree.Handoffs {
+		if h.Taker == p.transcript.Agent {
 			p.AddLine("")
-			p.AddLine(cs.Console.Style.Yellow("── " + tree.DescribeTaken(h)))
+			p.AddLine(p.style.Yellow("── " + p.flags.tree.DescribeTaken(h)))
 		}
 	}
 }
 
-// drawGiven says below a reply which agent took over by its calls, and when.
-func (cs *Commands) drawGiven(p *console.Page, agent string, m model.Message, tree *term.Tree) {
+// addGiven says below a reply which agent took over by its calls, and when.
+func (p *transcriptPage) addGiven(m model.Message) {
 	for _, c := range m.Calls {
-		for _, h := range tree.Handoffs {
-			if h.Giver == agent && h.Call == c.ID {
-				p.AddLine(cs.Console.Style.Yellow("── " + tree.DescribeGiven(h)))
+		for _, h := range p.flags.tree.Handoffs {
+			if h.Giver == p.transcript.Agent && h.Call == c.ID {
+				p.AddLine(p.style.Yellow("── " + p.flags.tree.DescribeGiven(h)))
 			}
 		}
 	}

@@ -34,31 +34,45 @@ errors and the metrics that the tool reported. The sums are those of the steps.`
 				if cs.Console.Output != "table" {
 					return cs.Console.PrintData(r)
 				}
-				return cs.Console.PrintLines(cs.drawReport(r))
+				return cs.Console.PrintLines(newReportPage(cs.Console, r).draw())
 			})
 		},
 	}
 }
 
-// drawReport draws the steps of a run, the agents and the sum.
-func (cs *Commands) drawReport(r report.Report) []string {
-	p := cs.Console.NewPage()
-	names := map[string]string{}
+// reportPage draws one report.
+type reportPage struct {
+	*console.Page
+	style  term.Style
+	report report.Report
+	names  map[string]string // of the agents, by id
+}
+
+func newReportPage(c *console.Console, r report.Report) *reportPage {
+	p := &reportPage{Page: c.NewPage(), style: c.Style, report: r, names: map[string]string{}}
+	for _, a := range r.Agents {
+		p.names[a.ID] = a.Name
+	}
+	return p
+}
+
+// draw returns the lines of the report: the steps of the run, the agents and the sum.
+func (p *reportPage) draw() []string {
+	r := p.report
 	var rows [][]string
 	for _, a := range r.Agents {
-		names[a.ID] = a.Name
-		rows = append(rows, totalsRow(term.CleanLine(a.Name)+" "+cs.Console.Style.Dim(term.CleanLine(a.ID)), a.Totals, r))
+		rows = append(rows, totalsRow(term.CleanLine(a.Name)+" "+p.style.Dim(term.CleanLine(a.ID)), a.Totals, r))
 	}
 	for _, s := range r.Steps {
-		cs.drawStep(p, s, names[s.Agent])
+		p.addStep(s)
 	}
 	end := "not ended"
 	if r.Ended {
 		end = string(r.Reason)
 	}
-	rows = append(rows, totalsRow(cs.Console.Style.Bold(term.CleanLine(end))+" after "+console.Took(r.DurationMS), r.Totals, r))
+	rows = append(rows, totalsRow(p.style.Bold(term.CleanLine(end))+" after "+console.Took(r.DurationMS), r.Totals, r))
 	for _, g := range r.Guardrails {
-		p.AddLine(cs.describeFinding(g, names[g.Agent]))
+		p.AddLine(p.describeFinding(g))
 	}
 	p.AddLine("")
 	heads := []string{"STEPS", "MODEL", "TOOLS", "IN", "OUT", "COST", "CALLS"}
@@ -70,7 +84,7 @@ func (cs *Commands) drawReport(r report.Report) []string {
 	}
 	p.AddTable(append(console.Left("AGENT"), console.Right(heads...)...), rows)
 	if r.Unknown > 0 {
-		p.AddLine(cs.Console.Style.Yellow(fmt.Sprintf("%s of unknown usage: the result of the run charges what was reserved for them", console.CountOf(r.Unknown, "model call"))))
+		p.AddLine(p.style.Yellow(fmt.Sprintf("%s of unknown usage: the result of the run charges what was reserved for them", console.CountOf(r.Unknown, "model call"))))
 	}
 	return p.Lines
 }
@@ -92,13 +106,13 @@ func totalsRow(name string, t report.Totals, r report.Report) []string {
 	return row
 }
 
-func (cs *Commands) drawStep(p *console.Page, s *report.Step, name string) {
-	head := fmt.Sprintf("%s turn %d", cs.Console.Style.Bold(term.CleanLine(name)), s.Turn)
+func (p *reportPage) addStep(s *report.Step) {
+	head := fmt.Sprintf("%s turn %d", p.style.Bold(term.CleanLine(p.names[s.Agent])), s.Turn)
 	if s.Model == "" { // no reply
 		p.AddLine(head)
 	} else {
 		p.AddLine(fmt.Sprintf("%s: %s after %s, %s in, %s out  %s", head, term.CleanLine(string(s.Finish)), console.Took(s.ModelMS),
-			term.FormatTokens(s.Usage.Prompt()), term.FormatTokens(s.Usage.Output), cs.Console.Style.Dim(term.ModelName(s.Model))))
+			term.FormatTokens(s.Usage.Prompt()), term.FormatTokens(s.Usage.Output), p.style.Dim(term.ModelName(s.Model))))
 	}
 	for _, a := range s.Attempts {
 		if a.Error != "" || a.Purpose != "" {
@@ -106,14 +120,14 @@ func (cs *Commands) drawStep(p *console.Page, s *report.Step, name string) {
 		}
 	}
 	for _, c := range s.Calls {
-		p.AddLine(indent + cs.describeReportedCall(c))
+		p.AddLine(indent + p.describeCall(c))
 	}
 }
 
 // describeFinding draws what a guardrail found.
-func (cs *Commands) describeFinding(g report.Guardrail, name string) string {
-	text := fmt.Sprintf("%s turn %d: %s %s %s at %s %s", cs.Console.Style.Bold(term.CleanLine(name)), g.Turn, term.CleanLine(g.Name),
-		cs.Console.Style.Red(term.CleanLine(string(g.Severity))), term.CleanLine(string(g.Decision)), term.CleanLine(string(g.Point)), term.CleanLine(g.Call))
+func (p *reportPage) describeFinding(g report.Guardrail) string {
+	text := fmt.Sprintf("%s turn %d: %s %s %s at %s %s", p.style.Bold(term.CleanLine(p.names[g.Agent])), g.Turn, term.CleanLine(g.Name),
+		p.style.Red(term.CleanLine(string(g.Severity))), term.CleanLine(string(g.Decision)), term.CleanLine(string(g.Point)), term.CleanLine(g.Call))
 	text = strings.TrimSpace(text)
 	if g.Report {
 		text += " (only reported)"
@@ -121,15 +135,15 @@ func (cs *Commands) describeFinding(g report.Guardrail, name string) string {
 	return text + ": " + term.CleanLine(g.Why)
 }
 
-func (cs *Commands) describeReportedCall(c *report.Call) string {
-	text := term.CleanLine(c.ID) + " " + cs.Console.Style.Bold(term.CleanLine(c.Tool))
+func (p *reportPage) describeCall(c *report.Call) string {
+	text := term.CleanLine(c.ID) + " " + p.style.Bold(term.CleanLine(c.Tool))
 	switch {
 	case c.Skipped:
-		text += cs.Console.Style.Yellow("  skipped")
+		text += p.style.Yellow("  skipped")
 	case !c.Ended:
-		text += cs.Console.Style.Yellow("  not ended")
+		text += p.style.Yellow("  not ended")
 	default:
-		text += cs.Console.Style.Dim(fmt.Sprintf("  %s, %d bytes", console.Took(c.LatencyMS), c.ResultBytes))
+		text += p.style.Dim(fmt.Sprintf("  %s, %d bytes", console.Took(c.LatencyMS), c.ResultBytes))
 	}
 	if c.Attempts > 1 {
 		text += fmt.Sprintf("  %d attempts", c.Attempts)
@@ -138,7 +152,7 @@ func (cs *Commands) describeReportedCall(c *report.Call) string {
 		text += fmt.Sprintf("  %s=%g", term.CleanLine(name), c.Metrics[name])
 	}
 	if c.Error != "" {
-		text += "  " + cs.Console.Style.Red(term.CleanLine(c.Error))
+		text += "  " + p.style.Red(term.CleanLine(c.Error))
 	}
 	// last, because a narrow terminal cuts the line
 	return text + "  " + term.Truncate(term.CleanLine(c.Arguments), argsBytes)

@@ -18,13 +18,12 @@ func TestReportFitsATerminalAndNamesUnknownCosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = out.Close() }() // only read
-	c := &Commands{Console: &console.Console{Out: out}}
 	foreign := &report.Call{ID: "1-0", Tool: "delegate", Arguments: strings.Repeat("x", 200), Ended: true, ResultBytes: 7, Metrics: map[string]float64{"cost_unknown": 1}}
 	r := report.Report{Ended: true, Reason: "completed", Totals: report.Totals{Steps: 2, Calls: 2, Failed: 1},
 		Agents: []report.Agent{{ID: "root", Name: "boss", Totals: report.Totals{Steps: 1, Calls: 1}},
 			{ID: "root-1-1", Name: "clerk", Totals: report.Totals{Steps: 1, Calls: 1, Failed: 1, CostUSD: new(float64), CostKnown: true}}},
 		Steps: []*report.Step{{Agent: "root", Turn: 1, Calls: []*report.Call{foreign}}}}
-	lines := c.drawReport(r)
+	lines := newReportPage(&console.Console{Out: out}, r).draw()
 	row := func(start string) string {
 		for _, line := range lines {
 			if strings.HasPrefix(line, start) {

@@ -86,7 +86,7 @@ func (cs *Commands) printTranscript(ctx context.Context, s *session.Session, run
 	if flags.tree, err = readHandoffs(ctx, s, run, t); err != nil {
 		return err
 	}
-	return cs.Console.PrintLines(cs.drawTranscript(t, flags))
+	return cs.Console.PrintLines(newTranscriptPage(cs.Console, t, flags).draw())
 }
 
 // printCall prints all of one call in the form of a question about it: nothing in it is hidden.
@@ -108,37 +108,49 @@ const (
 	indent      = "  "
 )
 
-// drawTranscript draws a transcript.
-func (cs *Commands) drawTranscript(t transcriptDoc, flags transcriptFlags) []string {
-	p := cs.Console.NewTextPage()
-	p.AddLine(cs.Console.Style.Bold(term.CleanLine(t.Name)) + " " + cs.Console.Style.Dim("("+term.CleanLine(t.Agent)+")"))
+// transcriptPage draws one transcript.
+type transcriptPage struct {
+	*console.Page
+	style      term.Style
+	transcript transcriptDoc
+	flags      transcriptFlags
+	calls      map[string]string // names of the calls that are open
+}
+
+func newTranscriptPage(c *console.Console, t transcriptDoc, flags transcriptFlags) *transcriptPage {
+	return &transcriptPage{Page: c.NewTextPage(), style: c.Style, transcript: t, flags: flags, calls: map[string]string{}}
+}
+
+// draw returns the lines of the transcript.
+func (p *transcriptPage) draw() []string {
+	t := p.transcript
+	p.AddLine(p.style.Bold(term.CleanLine(t.Name)) + " " + p.style.Dim("("+term.CleanLine(t.Agent)+")"))
 	for _, l := range term.Wrap(console.CleanText(t.System), p.Width) {
-		p.AddLine(cs.Console.Style.Dim(l))
+		p.AddLine(p.style.Dim(l))
 	}
-	cs.drawTaken(p, t.Agent, &flags.tree)
+	p.addTaken()
 	folds := map[int]client.Fold{}
 	for _, f := range t.Folds {
 		folds[f.Upto] = f
 	}
-	calls := map[string]string{} // names of the calls that are open
 	for i, m := range t.Messages {
 		if f, ok := folds[i]; ok {
-			cs.drawCompaction(p, f)
+			p.addCompaction(f)
 		}
-		if m.Tombstone && !flags.all {
+		if m.Tombstone && !p.flags.all {
 			continue
 		}
-		cs.drawMessage(p, m, calls, flags)
-		cs.drawGiven(p, t.Agent, m, &flags.tree)
+		p.addMessage(m)
+		p.addGiven(m)
 	}
 	if f, ok := folds[len(t.Messages)]; ok {
-		cs.drawCompaction(p, f)
+		p.addCompaction(f)
 	}
 	return p.Lines
 }
 
-// drawCompaction marks where a compaction replaced the messages above by a summary.
-func (cs *Commands) drawCompaction(p *console.Page, f client.Fold) {
+// addCompaction marks where a compaction replaced the messages above by a summary.
+func (p *transcriptPage) addCompaction(f client.Fold) {
 	word := "compacted"
 	if f.Deep {
 		word = "pruned deep"
@@ -148,16 +160,16 @@ func (cs *Commands) drawCompaction(p *console.Page, f client.Fold) {
 		what = "an excerpt"
 	}
 	p.AddLine("")
-	p.AddLine(cs.Console.Style.Yellow(fmt.Sprintf("── %s at turn %d: %s of %d bytes replaces the %d messages above", word, f.Turn, what, len(f.Text), f.Upto)))
+	p.AddLine(p.style.Yellow(fmt.Sprintf("── %s at turn %d: %s of %d bytes replaces the %d messages above", word, f.Turn, what, len(f.Text), f.Upto)))
 }
 
-func (cs *Commands) drawMessage(p *console.Page, m model.Message, calls map[string]string, flags transcriptFlags) {
-	who := cs.Console.Style.Cyan(string(m.Role))
+func (p *transcriptPage) addMessage(m model.Message) {
+	who := p.style.Cyan(string(m.Role))
 	if m.Tombstone {
-		who += cs.Console.Style.Yellow(" (struck: not sent any more)")
+		who += p.style.Yellow(" (struck: not sent any more)")
 	}
-	if u := m.Usage; u != nil && flags.usage {
-		who += cs.Console.Style.Dim(fmt.Sprintf("  %s in, %s out, %s cached", term.FormatTokens(u.Prompt()), term.FormatTokens(u.Output), term.FormatTokens(u.CacheRead)))
+	if u := m.Usage; u != nil && p.flags.usage {
+		who += p.style.Dim(fmt.Sprintf("  %s in, %s out, %s cached", term.FormatTokens(u.Prompt()), term.FormatTokens(u.Output), term.FormatTokens(u.CacheRead)))
 	}
 	p.AddLine("")
 	p.AddLine(who)
@@ -167,37 +179,37 @@ func (cs *Commands) drawMessage(p *console.Page, m model.Message, calls map[stri
 		}
 	}
 	for _, c := range m.Calls {
-		calls[c.ID] = c.Name
+		p.calls[c.ID] = c.Name
 		args := term.CleanLine(c.Args)
-		if !flags.all {
+		if !p.flags.all {
 			args = term.Truncate(args, argsBytes)
 		}
 		for i, l := range term.Wrap("→ "+term.CleanLine(c.ID)+" "+term.CleanLine(c.Name)+" "+args, p.Width-len(indent)) {
 			if i > 0 {
 				l = indent + l
 			} else {
-				l = strings.Replace(l, term.CleanLine(c.Name), cs.Console.Style.Bold(term.CleanLine(c.Name)), 1)
+				l = strings.Replace(l, term.CleanLine(c.Name), p.style.Bold(term.CleanLine(c.Name)), 1)
 			}
 			p.AddLine(l)
 		}
 	}
 	for _, r := range m.Results {
-		cs.drawCallResult(p, r, calls[r.Call], flags.all)
+		p.addCallResult(r)
 	}
 }
 
-// drawCallResult draws the answer to a call: its first lines, and how much is left out.
-func (cs *Commands) drawCallResult(p *console.Page, r model.ToolResult, tool string, all bool) {
+// addCallResult draws the answer to a call: its first lines, and how much is left out.
+func (p *transcriptPage) addCallResult(r model.ToolResult) {
 	mark := "←"
 	if r.Error {
-		mark = cs.Console.Style.Red("✗")
+		mark = p.style.Red("✗")
 	}
 	lines := term.Wrap(console.CleanText(r.Text), p.Width-len(indent))
 	left := 0
-	if !all && len(lines) > resultLines {
+	if !p.flags.all && len(lines) > resultLines {
 		left, lines = len(lines)-resultLines, lines[:resultLines]
 	}
-	head := mark + " " + term.CleanLine(r.Call) + " " + cs.Console.Style.Dim(term.CleanLine(tool))
+	head := mark + " " + term.CleanLine(r.Call) + " " + p.style.Dim(term.CleanLine(p.calls[r.Call]))
 	if len(lines) == 1 && term.Width(head)+1+term.Width(lines[0]) <= p.Width {
 		p.AddLine(head + " " + lines[0])
 		return
@@ -207,6 +219,6 @@ func (cs *Commands) drawCallResult(p *console.Page, r model.ToolResult, tool str
 		p.AddLine(indent + l)
 	}
 	if left > 0 {
-		p.AddLine(indent + cs.Console.Style.Dim(fmt.Sprintf("… %d more lines, %d bytes in all: --all shows them", left, len(r.Text))))
+		p.AddLine(indent + p.style.Dim(fmt.Sprintf("… %d more lines, %d bytes in all: --all shows them", left, len(r.Text))))
 	}
 }

@@ -20,13 +20,12 @@ func TestTranscriptMarksCompactions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = out.Close() }() // only read
-	a := &Commands{Console: &console.Console{Out: out}}
-	text := strings.Join(a.drawTranscript(transcriptDoc{Agent: "root", Name: "lead", System: "be brief", Messages: []model.Message{
+	text := strings.Join(newTranscriptPage(&console.Console{Out: out}, transcriptDoc{Agent: "root", Name: "lead", System: "be brief", Messages: []model.Message{
 		{Role: model.User, Text: "compare"}, {Role: model.Assistant, Text: "half a word", Tombstone: true},
 		{Role: model.Assistant, Text: "I look\x1b[2J", Calls: []model.ToolCall{{ID: "1-0", Name: "grep", Args: `{"pattern":"x"}`}}},
 		{Role: model.ToolRole, Results: []model.ToolResult{{Call: "1-0", Text: "nothing", Error: true}}},
 		{Role: model.Assistant, Text: "done", Usage: &model.Usage{Input: 1200, Output: 7}},
-	}, Folds: []client.Fold{{Upto: 4, Turn: 3, Text: "a summary"}, {Upto: 5, Turn: 9, Deep: true, Plain: true}}}, transcriptFlags{usage: true}), "\n")
+	}, Folds: []client.Fold{{Upto: 4, Turn: 3, Text: "a summary"}, {Upto: 5, Turn: 9, Deep: true, Plain: true}}}, transcriptFlags{usage: true}).draw(), "\n")
 	want := `lead (root)
 be brief
 
