@@ -1,11 +1,3 @@
-// Package actors runs the pure machines as protoactor actors: one shell for each agent and
-// each supervisor. A shell reads its log, lets the machine decide, and carries the decisions
-// out; it decides nothing itself.
-//
-// The package follows three rules. Log first: the shell appends the result of its own work to
-// its own log and reads it back like every other entry. One concurrency idiom: a goroutine
-// does work that blocks and sends its result to its actor; no channel, mutex or future. Cleanup
-// uses a context that is not canceled.
 package actors
 
 import (

@@ -9,7 +9,7 @@ import (
 	gpt "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/responses"
 
-	"github.com/troupe-run/troupe/test/judges/sdktypes"
+	"github.com/troupe-run/troupe/test/judges/internal/sdktypes"
 )
 
 // TestShapeOfABodyIsCheckedAgainstSDKTypes: what the SDKs' types say is taken; what they do not know, or miss,
