@@ -183,11 +183,11 @@ func TestTheTableOfGroupsIsWhole(t *testing.T) {
 	}
 }
 
-// TestEveryCommandWithARunFindsItByPrefix: testdata/runids.txt tries each command that takes a run with the
+// TestEveryCommandWithARunFindsItByPrefix: testdata/runprefix.txt tries each command that takes a run with the
 // beginning of several ids.
 func TestEveryCommandWithARunFindsItByPrefix(t *testing.T) {
 	t.Parallel()
-	script, err := os.ReadFile("../../cmd/cli/testdata/runids.txt")
+	script, err := os.ReadFile("../../cmd/cli/testdata/runprefix.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
