@@ -24,7 +24,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-const stepTimeout = 20 * time.Second
+const stepTimeout = time.Minute // eight tabs on two cores that others use, too
 
 // stage is a node and a browser that looks at its page.
 type stage struct {

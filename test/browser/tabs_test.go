@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/runtime"
@@ -63,26 +64,14 @@ func TestManyTabsFollowOneRun(t *testing.T) {
 	for i, tab := range tabs {
 		tab.do(fmt.Sprint("tab ", i+1, " follows"), chromedp.Navigate("http://"+s.address+"/#/run/"+run+"/events"), show(true), chromedp.Poll(current, nil))
 	}
-	var held int
-	s.do("locks", chromedp.Evaluate(`navigator.locks.query().then(l => l.held.filter(h => h.name.startsWith("troupe.stream.")).length)`, &held, awaitPromise))
-	if held != 3 {
-		t.Errorf("%d tabs have streams, not 3", held)
-	}
+	// A stream that breaks on a busy machine is opened again, by this tab or by one that polled.
+	s.do("three tabs have streams", chromedp.Poll(`navigator.locks.query().then(l => l.held.filter(h => h.name.startsWith("troupe.stream.")).length === 3)`, nil))
 	s.cli("budget", run, "set", "--max-tokens", "345678")
 	for i, tab := range tabs {
 		tab.do(fmt.Sprint("tab ", i+1, " reads a new event"), tab.sees("345678"))
 	}
-	streaming := 0
-	for i, tab := range tabs {
-		var live bool
-		tab.do("live", chromedp.Evaluate(`!!document.querySelector(".status.live")`, &live))
-		if live {
-			streaming++
-			tab.do(fmt.Sprint("tab ", i+1, " is hidden"), show(false), tab.sees("paused while the tab is hidden"))
-		}
-	}
-	if streaming != 3 {
-		t.Errorf("%d tabs stream, not 3", streaming)
+	for i, tab := range streaming(t, tabs, 3) {
+		tab.do(fmt.Sprint("streaming tab ", i+1, " is hidden"), show(false), tab.sees("paused while the tab is hidden"))
 	}
 	s.cli("cancel", run, "--now")
 	for _, tab := range tabs {
@@ -92,4 +81,24 @@ func TestManyTabsFollowOneRun(t *testing.T) {
 		tab.do(fmt.Sprint("tab ", i+1, " reads the end"), chromedp.Poll(`document.querySelector(".status.ended")`, nil))
 		tab.compareEvents(run)
 	}
+}
+
+// streaming waits until exactly so many of the tabs have a stream, and returns them.
+func streaming(t *testing.T, tabs []*stage, want int) (live []*stage) {
+	t.Helper()
+	for end := time.Now().Add(stepTimeout); time.Now().Before(end); {
+		live = nil
+		for _, tab := range tabs {
+			var is bool
+			tab.do("live", chromedp.Evaluate(`!!document.querySelector(".status.live")`, &is))
+			if is {
+				live = append(live, tab)
+			}
+		}
+		if len(live) == want {
+			return live
+		}
+	}
+	t.Fatalf("%d tabs stream, not %d", len(live), want)
+	return nil
 }
