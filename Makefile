@@ -10,7 +10,7 @@ CHAOS ?=
 BENCH ?= -rounds 5
 TTL ?= 3s
 
-.PHONY: lint race build licenses check cold sim rights verify exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 exhaustive-5 mutants chaos cluster purses brokers partitions power full absences rots trees bombs watchers slow fuzz fuzz-doors fuzz-files bench bench-peers e2e screen eval picture attacks damage collector page browser page-bench page-pictures
+.PHONY: lint race build licenses check cold sim rights verify exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 exhaustive-5 mutants chaos cluster purses brokers partitions power full absences rots trees bombs watchers slow fuzz fuzz-doors fuzz-files bench bench-peers e2e screen eval picture attacks damage collector page browser browser-tools page-bench page-pictures
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node && cp LICENSE NOTICE THIRD_PARTY_LICENSES bin/
 # after a change of go.mod: the terms that are shipped with the binaries, and the list of what is linked
 licenses: ; go run -C build ./licenses "$$PWD"
@@ -106,9 +106,11 @@ picture:  build ; sh docs/picture.sh
 page:     ; go run -C build ./bundle ../internal/ui && $(MAKE) licenses
 # the page in a real Chromium; its pictures are in the temporary directory
 PAGE_TESTS := -run '^Test'
-browser:
+browser: browser-tools
+	cd test/browser && go test -tags browser -count=1 -timeout 10m . $(PAGE_TESTS)
+browser-tools:
 	command -v chromium >/dev/null || apt-get install -y -q chromium >/dev/null
-	cd test/browser && npm ci --ignore-scripts --no-audit --no-fund && go vet -tags browser . && go test -tags browser -count=1 -timeout 10m . $(PAGE_TESTS)
+	cd test/browser && npm ci --ignore-scripts --no-audit --no-fund && go vet -tags browser .
 # the pictures of the page in the docs, in a real Chromium; a scripted model answers
 PAGE_PICTURES := -run '^TestPicturesOfTheDocs$$' -page.pictures
 page-pictures:
