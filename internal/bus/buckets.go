@@ -1,9 +1,11 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -42,11 +44,17 @@ type BucketConfig struct {
 	Names names.Names
 	// Replicas of each. Default 1.
 	Replicas int
+	// Alone: the server has one node, in the same process. Then there is no bucket of live nodes.
+	Alone bool
+	// Makers are more connections that may create buckets: a server serves the requests of one connection one after
+	// the other, and syncs each new bucket to the disk. Default: none.
+	Makers []*nats.Conn
 }
 
 // Buckets are the shared state of a cluster, except the logs.
 type Buckets struct {
-	// Shards holds the shard leases, Nodes the live nodes; keys have a TTL (see RenewKey).
+	// Shards holds the shard leases, Nodes the live nodes; keys have a TTL (see RenewKey). Nodes is nil for a node that
+	// is alone.
 	Shards, Nodes jetstream.KeyValue
 	// Runs is the index of runs: a hint, because only the logs are authoritative.
 	Runs jetstream.KeyValue
@@ -59,55 +67,111 @@ type Buckets struct {
 // OpenBuckets creates missing buckets. In all of them reads go to the leader: the client
 // library would create buckets whose reads a lagging follower may answer.
 func OpenBuckets(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) (*Buckets, error) {
-	if cfg.BlobBytesMax == 0 {
-		cfg.BlobBytesMax = DefaultBlobBytesMax
-	}
-	var b Buckets
-	for _, kv := range []struct {
-		to     *jetstream.KeyValue
-		bucket string
-	}{
-		{&b.Shards, cfg.Names.ShardBucket()}, {&b.Nodes, cfg.Names.NodeBucket()}, {&b.Runs, cfg.Names.RunBucket()},
-		{&b.Gates, cfg.Names.ThrottleBucket()},
-	} {
-		_, err := js.KeyValue(ctx, kv.bucket)
-		if errors.Is(err, jetstream.ErrBucketNotFound) {
-			err = createBucket(ctx, js, kv.bucket, cfg)
-		}
-		if err == nil {
-			err = disableDirectReads(ctx, js, "KV_"+kv.bucket)
-		}
-		if err == nil {
-			*kv.to, err = js.KeyValue(ctx, kv.bucket)
-		}
+	makers := []jetstream.JetStream{js}
+	for _, nc := range cfg.Makers {
+		more, err := jetstream.New(nc)
 		if err != nil {
-			return nil, fmt.Errorf("bus: bucket %s: %w", kv.bucket, err)
+			return nil, fmt.Errorf("bus: %w", err)
 		}
+		makers = append(makers, more)
 	}
-	if err := b.openBlobs(ctx, js, cfg); err != nil {
-		return nil, fmt.Errorf("bus: blobs %s: %w", cfg.Names.BlobStore(), err)
+	streams := cfg.bucketStreams()
+	failed := make([]error, len(makers))
+	var making sync.WaitGroup
+	for i, maker := range makers {
+		making.Go(func() {
+			for n := i; n < len(streams); n += len(makers) {
+				if err := cfg.makeStream(ctx, maker, streams[n]); err != nil {
+					failed[i] = errors.Join(failed[i], fmt.Errorf("bus: %s: %w", streams[n].Name, err))
+				}
+			}
+		})
 	}
-	return &b, nil
+	making.Wait()
+	if err := errors.Join(failed...); err != nil {
+		return nil, err
+	}
+	return cfg.bindBuckets(ctx, js)
 }
 
-// createBucket creates a bucket. The bucket of throttle notices falls back to memory: a store that
-// was full before that bucket existed has no room for it, and its keys need not survive the
-// server.
-func createBucket(ctx context.Context, js jetstream.JetStream, bucket string, cfg BucketConfig) error {
-	kv := jetstream.KeyValueConfig{Bucket: bucket, LimitMarkerTTL: MarkerTTL, MaxBytes: BucketBytesMax, Replicas: cfg.Replicas}
-	gates := bucket == cfg.Names.ThrottleBucket()
-	if gates {
-		kv.MaxBytes = GateBytesMax
+// bindBuckets opens the buckets, which exist.
+func (c BucketConfig) bindBuckets(ctx context.Context, js jetstream.JetStream) (b *Buckets, err error) {
+	b = &Buckets{}
+	bind := func(to *jetstream.KeyValue, bucket string) {
+		if err == nil {
+			if *to, err = js.KeyValue(ctx, bucket); err != nil {
+				err = fmt.Errorf("bus: bucket %s: %w", bucket, err)
+			}
+		}
 	}
-	_, err := js.CreateKeyValue(ctx, kv)
-	var api *jetstream.APIError
-	if gates && errors.As(err, &api) && api.ErrorCode == codeNoRoom {
-		kv.Storage = jetstream.MemoryStorage
-		_, err = js.CreateKeyValue(ctx, kv)
+	bind(&b.Shards, c.Names.ShardBucket())
+	if !c.Alone {
+		bind(&b.Nodes, c.Names.NodeBucket())
 	}
-	if errors.Is(err, jetstream.ErrBucketExists) { // another node was faster
-		return nil
+	bind(&b.Runs, c.Names.RunBucket())
+	bind(&b.Gates, c.Names.ThrottleBucket())
+	if err != nil {
+		return nil, err
 	}
+	if b.Blobs, err = js.ObjectStore(ctx, c.Names.BlobStore()); err != nil {
+		return nil, fmt.Errorf("bus: blobs %s: %w", c.Names.BlobStore(), err)
+	}
+	return b, nil
+}
+
+// bucketStreams are the streams behind the buckets.
+func (c BucketConfig) bucketStreams() []jetstream.StreamConfig {
+	list := []jetstream.StreamConfig{c.keyStream(c.Names.ShardBucket(), BucketBytesMax), c.keyStream(c.Names.RunBucket(), BucketBytesMax),
+		c.keyStream(c.Names.ThrottleBucket(), GateBytesMax), c.blobStream()}
+	if !c.Alone {
+		list = append(list, c.keyStream(c.Names.NodeBucket(), BucketBytesMax))
+	}
+	return list
+}
+
+// keyStream is the stream behind a key-value bucket: as the client library would create it, but for direct reads. To
+// disable them in a second step would sync the stream's description to the disk twice.
+func (c BucketConfig) keyStream(bucket string, bytesMax int64) jetstream.StreamConfig {
+	return jetstream.StreamConfig{Name: keyStreamName(bucket), Subjects: []string{"$KV." + bucket + ".>"}, MaxMsgsPerSubject: 1, MaxBytes: bytesMax, MaxMsgSize: -1, MaxMsgs: -1, MaxConsumers: -1,
+		Replicas: max(c.Replicas, 1), AllowRollup: true, DenyDelete: true, Duplicates: duplicateWindow, Discard: jetstream.DiscardNew, AllowMsgTTL: true, SubjectDeleteMarkerTTL: MarkerTTL}
+}
+
+// blobStream is the stream behind the object store of blobs, likewise.
+func (c BucketConfig) blobStream() jetstream.StreamConfig {
+	store := c.Names.BlobStore()
+	return jetstream.StreamConfig{Name: c.Names.BlobStream(), Subjects: []string{"$O." + store + ".C.>", "$O." + store + ".M.>"}, MaxBytes: cmp.Or(c.BlobBytesMax, DefaultBlobBytesMax),
+		Replicas: max(c.Replicas, 1), Discard: jetstream.DiscardNew, AllowRollup: true}
+}
+
+// duplicateWindow is that of the client library's buckets.
+const duplicateWindow = 2 * time.Minute
+
+// keyStreamName is the stream behind a key-value bucket, as the client library names it.
+func keyStreamName(bucket string) string { return "KV_" + bucket }
+
+// makeStream creates a stream unless it exists, and disables direct reads of one that exists. The bucket of throttle
+// notices falls back to memory: a store that was full before that bucket existed has no room for it, and its keys need
+// not survive the server.
+func (c BucketConfig) makeStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) error {
+	there, err := js.Stream(ctx, want.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		_, err = js.CreateStream(ctx, want)
+		var api *jetstream.APIError
+		if want.Name == keyStreamName(c.Names.ThrottleBucket()) && errors.As(err, &api) && api.ErrorCode == codeNoRoom {
+			want.Storage = jetstream.MemoryStorage
+			_, err = js.CreateStream(ctx, want)
+		}
+		if !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			return err
+		}
+		there, err = js.Stream(ctx, want.Name) // another node was faster, maybe one of an older version
+	}
+	if err != nil || !there.CachedInfo().Config.AllowDirect {
+		return err
+	}
+	cfg := there.CachedInfo().Config
+	cfg.AllowDirect = false
+	_, err = js.UpdateStream(ctx, cfg)
 	return err
 }
 
@@ -135,41 +199,6 @@ func (b *Buckets) OnConnection(ctx context.Context, js jetstream.JetStream, name
 		}
 	}
 	return &over, nil
-}
-
-func (b *Buckets) openBlobs(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) error {
-	name := cfg.Names.BlobStore()
-	_, err := js.ObjectStore(ctx, name)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		_, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
-			Bucket: name, MaxBytes: cfg.BlobBytesMax, Replicas: cfg.Replicas,
-		})
-		if errors.Is(err, jetstream.ErrBucketExists) {
-			err = nil
-		}
-	}
-	if err == nil {
-		err = disableDirectReads(ctx, js, "OBJ_"+name)
-	}
-	if err == nil {
-		b.Blobs, err = js.ObjectStore(ctx, name)
-	}
-	return err
-}
-
-// disableDirectReads disables direct reads of a stream.
-func disableDirectReads(ctx context.Context, js jetstream.JetStream, stream string) error {
-	s, err := js.Stream(ctx, stream)
-	if err != nil {
-		return err
-	}
-	cfg := s.CachedInfo().Config
-	if !cfg.AllowDirect {
-		return nil
-	}
-	cfg.AllowDirect = false
-	_, err = js.UpdateStream(ctx, cfg)
-	return err
 }
 
 // RenewKey writes a key that has the given revision, and sets its TTL again. The Update of the

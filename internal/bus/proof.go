@@ -88,7 +88,10 @@ func (c *ProofConfig) gatherFacts(ctx context.Context) (streamFacts, error) {
 	for n := range c.Streams {
 		s.names = append(s.names, c.Names.BoxStream(c.Pool, n))
 	}
-	s.names = append(s.names, "KV_"+c.Names.ShardBucket(), "KV_"+c.Names.NodeBucket(), "KV_"+c.Names.RunBucket(), c.Names.BlobStream())
+	s.names = append(s.names, keyStreamName(c.Names.ShardBucket()), keyStreamName(c.Names.RunBucket()), c.Names.BlobStream())
+	if _, alone := c.Witness.(nats.InProcessConnProvider); !alone { // see BucketConfig.Alone
+		s.names = append(s.names, keyStreamName(c.Names.NodeBucket()))
+	}
 	peers, away := map[string]bool{}, map[string]bool{}
 	for _, name := range s.names {
 		began := time.Now()

@@ -29,6 +29,7 @@ type storageOpener struct {
 	names        names.Names
 	embedded     *embedded.Server // nil: nodes share a server
 	conn, reader *nats.Conn
+	makers       []*nats.Conn // more connections that create buckets
 	stalled      func(mailbox.Stall)
 	awaitLeaders func(ctx context.Context, do func(context.Context) error) error
 }
@@ -59,7 +60,7 @@ func (o storageOpener) open(ctx context.Context) (s storage, err error) {
 			}
 			s.logs = s.streams
 		}
-		s.buckets, err = bus.ConnectBuckets(ctx, o.conn, bus.BucketConfig{Names: o.names, BlobBytesMax: blobs})
+		s.buckets, err = bus.ConnectBuckets(ctx, o.conn, bus.BucketConfig{Names: o.names, BlobBytesMax: blobs, Alone: o.embedded != nil, Makers: o.makers})
 		if err == nil && o.embedded == nil && !o.cfg.NoActors { // an embedded server is up only with its node
 			s.answers, err = bus.ReadAnswers(ctx, o.conn, o.names)
 		}
@@ -76,7 +77,7 @@ func (o storageOpener) openStreams(ctx context.Context, bytesMax int64) (*jetstr
 
 // openStorage opens the stores of a node and checks what their server promises.
 func openStorage(ctx context.Context, n *Node) (*bus.Buckets, error) {
-	s, err := storageOpener{n.cfg, n.names, n.embedded, n.logConn, n.readerConn, n.logHealth.reportStall, n.awaitLeaders}.open(ctx)
+	s, err := storageOpener{n.cfg, n.names, n.embedded, n.logConn, n.readerConn, []*nats.Conn{n.readerConn, n.leaseConn}, n.logHealth.reportStall, n.awaitLeaders}.open(ctx)
 	n.post, n.streams, n.answers = s.logs, s.streams, s.answers
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -123,5 +124,83 @@ func testRenewal(t *testing.T) {
 		case <-late:
 			t.Fatal("the lease does not end")
 		}
+	}
+}
+
+// The buckets are those that the client library creates, except that no read of them asks a follower.
+func TestBucketsAreThoseOfTheLibrary(t *testing.T) {
+	b, js, _ := openTestBuckets(t)
+	created, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "library", LimitMarkerTTL: bus.MarkerTTL, MaxBytes: bus.BucketBytesMax})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := js.CreateObjectStore(t.Context(), jetstream.ObjectStoreConfig{Bucket: "library", MaxBytes: bus.DefaultBlobBytesMax})
+	if err != nil {
+		t.Fatal(err)
+	}
+	configOf := func(stream string) jetstream.StreamConfig {
+		s, err := js.Stream(t.Context(), stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := s.CachedInfo().Config
+		c.AllowDirect = false
+		return c
+	}
+	for bucket, library := range map[string]string{"KV_" + b.Runs.Bucket(): "KV_" + created.Bucket(), "KV_" + b.Shards.Bucket(): "KV_" + created.Bucket(),
+		"KV_" + b.Nodes.Bucket(): "KV_" + created.Bucket(), (names.Names{}).BlobStream(): "OBJ_library"} {
+		got, want := configOf(bucket), configOf(library)
+		want.Name, want.Subjects = got.Name, got.Subjects
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is %+v, the library makes %+v", bucket, got, want)
+		}
+	}
+	if status, err := store.Status(t.Context()); err != nil || status.Bucket() != "library" {
+		t.Error(status, err)
+	}
+}
+
+// A node that is alone on its server has no bucket of live nodes, and a node that joins creates it. Each stream is
+// described on the disk once.
+func TestBucketsOfANodeThatIsAlone(t *testing.T) {
+	e := startServer(t, embedded.Config{DontListen: true, Lazy: true})
+	nc, more := connectAs(t, e, bus.RoleNode), connectAs(t, e, bus.RoleNode)
+	updates, err := nc.SubscribeSync("$JS.API.STREAM.UPDATE.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{Alone: true, Makers: []*nats.Conn{more}})
+	if err != nil || b.Nodes != nil {
+		t.Fatalf("%v, %v", b, err)
+	}
+	if b, err = bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{}); err != nil || b.Nodes == nil {
+		t.Fatalf("%v, %v", b, err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, _ := updates.Pending(); n != 0 {
+		t.Errorf("%d streams were updated", n)
+	}
+}
+
+// Direct reads of a bucket that something else created are disabled.
+func TestDirectReadsOfAnExistingBucketAreDisabled(t *testing.T) {
+	e := startServer(t, embedded.Config{DontListen: true, Lazy: true})
+	nc := connectAs(t, e, bus.RoleNode)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucket := names.Names{}.RunBucket()
+	if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: bucket, LimitMarkerTTL: bus.MarkerTTL, MaxBytes: bus.BucketBytesMax}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bus.OpenBuckets(t.Context(), js, bus.BucketConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := js.Stream(t.Context(), "KV_"+bucket)
+	if err != nil || s.CachedInfo().Config.AllowDirect {
+		t.Errorf("%v, %v", s.CachedInfo().Config.AllowDirect, err)
 	}
 }
