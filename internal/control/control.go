@@ -70,6 +70,8 @@ type Config struct {
 	RowAdded func(run string)
 	// NoActors says that this node runs no agents.
 	NoActors bool
+	// LogsSynced says that an append returns when it is on the disk.
+	LogsSynced bool
 	// KeepsSchedules says that this node begins the runs of schedules: it stays when its own runs have ended. HoldsLog
 	// reports whether it does so for a schedule; default: for all. Triggers gives it the messages of triggers.
 	KeepsSchedules bool

@@ -37,17 +37,29 @@ type opener struct {
 }
 
 // opensPerProcessor is how many runs a node that owns all logs opens at once, for each processor. A run that is open
-// goes on before others are opened, so that short runs end one after the other and are not all in memory.
-const opensPerProcessor = 2
+// goes on before others are opened, so that short runs end one after the other and are not all in memory. Where each
+// append waits for the disk (Config.LogsSynced), it is opensPerProcessorSynced: the appends of many runs share a sync.
+const (
+	opensPerProcessor       = 2
+	opensPerProcessorSynced = 8
+)
 
 func newOpener(p *parts, forker *treeForker) *opener {
 	c := &opener{cfg: p.cfg, lookup: p.lookup, owners: p.owners, lanes: p.lanes, schedules: p.schedules, admission: p.admission, commander: p.commander, canceler: p.canceler,
 		histories: p.histories, keeper: p.keeper, forker: forker, locks: p.locks}
 	if p.cfg.Cluster == nil {
-		c.opening = make(chan struct{}, opensPerProcessor*runtime.GOMAXPROCS(0))
+		c.opening = make(chan struct{}, opensAtOnce(p.cfg.LogsSynced)*runtime.GOMAXPROCS(0))
 	}
 	forker.reopen = c.reopenRun
 	return c
+}
+
+// opensAtOnce is how many runs a node that owns all logs opens at once, for each processor.
+func opensAtOnce(synced bool) int {
+	if synced {
+		return opensPerProcessorSynced
+	}
+	return opensPerProcessor
 }
 
 // openRun opens a run, or continues the one that has this id. The log comes first: the index is written after it.

@@ -18,8 +18,11 @@ const (
 	indexTimeout    = 5 * time.Second
 	indexRetryPause = 500 * time.Millisecond
 	// indexPause is how long a change of a row waits for others, which are written together with
-	// it: a short run writes its row once. The end of a run and a question to a person do not wait.
-	indexPause = 50 * time.Millisecond
+	// it: a short run writes its row once. The end of a run and a question to a person do not wait. While more than
+	// indexWritesMax rows wait, each waits for indexPauseMax: runs take longer then, too, and a row that is written
+	// twice is synced to the disk three times.
+	indexPause    = 50 * time.Millisecond
+	indexPauseMax = 2 * time.Second
 	// indexWritesMax is how many rows are written at once.
 	indexWritesMax = 16
 )
@@ -99,12 +102,27 @@ func (w *indexWriter) takePending(run string) (report control.Report, ok bool) {
 	return report, true
 }
 
+// changePause is how long the next change of a row waits.
+func (w *indexWriter) changePause() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return pauseOfChange(len(w.pending))
+}
+
+// pauseOfChange is how long a change of a row waits while a number of rows wait.
+func pauseOfChange(rows int) time.Duration {
+	if rows > indexWritesMax {
+		return indexPauseMax
+	}
+	return indexPause
+}
+
 // writeRow writes the row of a run until nothing is pending.
 func (w *indexWriter) writeRow(run string, urgent <-chan struct{}) {
 	h := w.node
 	for {
 		select {
-		case <-time.After(indexPause):
+		case <-time.After(w.changePause()):
 		case <-urgent:
 		case <-h.lifetime.Done():
 		}

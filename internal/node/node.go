@@ -234,7 +234,7 @@ func serveControl(ctx context.Context, n *Node, rowAdded func(string), holds fun
 	stays := n.cfg.ResumeAll && !n.cfg.NoActors || n.logOwner.IsShared()
 	n.control, err = control.Serve(withRestore(n, control.Config{Conn: n.serviceConn, Names: n.names, Post: n.requestLogs(), Node: n.actorNode, Runs: n.runs, Blobs: n.blobs,
 		Build: n.buildRun, RowAdded: rowAdded, LogHealth: n.logHealth.clientInfo, Queue: n.logOwner.QueueView(), Cluster: n.logOwner.ClusterView(), Self: n.describeSelf, Inspect: inspectCluster(n), Name: n.cfg.Name, Machine: n.cfg.Machine, NoActors: n.cfg.NoActors, Redact: n.mask.MaskBytes,
-		KeepsSchedules: stays, HoldsLog: holds, Triggers: triggers,
+		LogsSynced: !n.cfg.Lazy, KeepsSchedules: stays, HoldsLog: holds, Triggers: triggers,
 		RetainAge: n.cfg.RetainAge, RetainBytes: n.cfg.RetainBytes, LogsStored: logsStored(n), BlobRoom: n.blobs.Room, BlobStrays: n.blobs.Strays, Publish: n.events.queueEvent, Answers: n.answers, Now: n.cfg.now, Logger: n.cfg.Logger}))
 	if err != nil {
 		return err
