@@ -111,6 +111,8 @@ type Config struct {
 	OnRunChanged func(run string, place uint64, s supervisor.State)
 	// Over receives, at least once, the result of a run that is over. It must not block.
 	OnResult func(run string, r event.Result)
+	// System returns what NewSystem has made, so that it can be made while the logs are opened. Default: NewSystem.
+	System func() *System
 	// Logger is for the operator. Default: discard.
 	Logger *slog.Logger
 
@@ -187,7 +189,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Tools == nil {
 		cfg.Tools = func(spec.Task) (*tool.Set, error) { return tool.NewSet() }
 	}
-	n := &Node{cfg: cfg, system: newSystem()}
+	if cfg.System == nil {
+		cfg.System = NewSystem
+	}
+	n := &Node{cfg: cfg, system: cfg.System().actors}
 	work, cancel := context.WithCancel(ctx)
 	n.cancel = cancel
 	// Cleanup must outlive the canceled work.
@@ -208,6 +213,12 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n.stop = stop
 	return n, nil
 }
+
+// System is what one Node needs of the actor library.
+type System struct{ actors *actor.ActorSystem }
+
+// NewSystem makes the system of a Node. It takes some milliseconds of processor time, because the library makes many maps.
+func NewSystem() *System { return &System{newSystem()} }
 
 // newSystem makes a small actor system without logging: the shells log with more context (see
 // Receive).

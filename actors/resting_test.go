@@ -7,6 +7,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/memory"
+	"github.com/troupe-run/troupe/model"
 )
 
 // Those who are due come in their order, each once, whoever was woken or changed
@@ -80,5 +82,19 @@ func TestDueActorsAreWokenInBatches(t *testing.T) {
 	system.Root.Send(root, alarmTick{})
 	if n := <-left; n != due/wakesAtOnce+1 || most != wakesAtOnce || awake != due {
 		t.Errorf("%d were woken in %d looks, %d at most in one", awake, n, most)
+	}
+}
+
+// A node runs on the system that its caller has made.
+func TestNodeTakesAPreparedSystem(t *testing.T) {
+	t.Parallel()
+	made := NewSystem()
+	n, err := Start(t.Context(), Config{Post: memory.New(memory.Config{}), Model: func(string) (model.Client, string, error) { return nil, "", nil }, System: func() *System { return made }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Stop()
+	if n.system != made.actors {
+		t.Error("the node has made another system")
 	}
 }

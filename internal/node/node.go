@@ -162,6 +162,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 }
 
 func (n *Node) startComponents(ctx context.Context) error {
+	system := prepareSystem() // while the server and the stores wait for the disk
 	if err := n.startServerAndConnect(); err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func (n *Node) startComponents(ctx context.Context) error {
 	}
 	n.logOwner = n.newOwner()
 	n.assembleBuilders()
-	cfg := actors.Config{Name: n.cfg.Name, Post: n.redactedLogs(), Model: n.routes.ResolveClient, Tools: n.toolset.MakeSet, Differs: n.builder.FindDifferences, OnNewerLog: n.logOwner.PassNewerShard, OnOtherLog: n.lanes.addLog, Hooks: n.cfg.allGoHooks(), HookEnv: n.cfg.envOfCommands,
+	cfg := actors.Config{Name: n.cfg.Name, System: system, Post: n.redactedLogs(), Model: n.routes.ResolveClient, Tools: n.toolset.MakeSet, Differs: n.builder.FindDifferences, OnNewerLog: n.logOwner.PassNewerShard, OnOtherLog: n.lanes.addLog, Hooks: n.cfg.allGoHooks(), HookEnv: n.cfg.envOfCommands,
 		Blobs: redact.Blobs{Blobs: n.blobs, Mask: n.mask}, OnEvent: n.events.queueEvent, OnRunChanged: n.indexWriter.recordState, OnResult: n.indexWriter.recordResult, IdleTimeout: n.cfg.IdleTimeout, Logger: n.cfg.Logger}
 	if n.cfg.NoActors {
 		cfg.Post = passiveStore{n.redactedLogs()}

@@ -29,6 +29,13 @@ func (n *Node) newOwner() *cluster.Owner {
 		Proof: &n.serverProof, LogHealth: n.logHealth.clientInfo, HTTPURL: n.HTTPURL, Settings: SettingsPlace(n.cfg.UserSettings), Mask: n.mask, Life: n.lifetime, Work: &n.background, Logger: n.cfg.Logger})
 }
 
+// prepareSystem begins to make an actor system, and returns a function that waits for it.
+func prepareSystem() func() *actors.System {
+	made := make(chan *actors.System, 1)
+	go func() { made <- actors.NewSystem() }()
+	return func() *actors.System { return <-made }
+}
+
 // holdsLog returns the function that reports whether a node holds a log; nil: it holds all.
 func holdsLog(cfg actors.Config) func(mailbox.Address) bool {
 	if cfg.Holds == nil {
