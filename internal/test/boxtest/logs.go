@@ -171,11 +171,19 @@ func tooLarge(t *testing.T, p mailbox.Post) {
 
 // readWhileAppending checks that a read ends although the log keeps growing.
 func readWhileAppending(t *testing.T, p mailbox.Post) {
+	const reads, perRead = 30, 1000
+	// A read takes as long as the log is long: a log that grows without a bound meanwhile grows with each read by the
+	// same factor.
+	permits := make(chan struct{}, perRead)
 	ctx, cancel := context.WithCancel(t.Context())
 	var grown sync.WaitGroup
 	grown.Add(1)
 	var next func()
 	next = func() {
+		select {
+		case <-permits:
+		case <-ctx.Done(): // Append refuses it
+		}
 		p.Append(ctx, "run.a", []byte("x"), func(_ uint64, err error) {
 			if err != nil {
 				grown.Done()
@@ -184,9 +192,12 @@ func readWhileAppending(t *testing.T, p mailbox.Post) {
 			go next()
 		})
 	}
-	next()
+	go next()
 	last := 0
-	for range 30 {
+	for range reads {
+		for len(permits) < cap(permits) {
+			permits <- struct{}{}
+		}
 		n := len(readEntries(t, p, "run.a", 0, 0))
 		if n < last {
 			t.Errorf("%d entries, %d before", n, last)
