@@ -21,7 +21,7 @@ func TestACloseWithRequestsUnderWay(t *testing.T) {
 	asks := dialRole(t, e, bus.RoleClient)
 	for range 20 {
 		serves := dialRole(t, e, bus.RoleService)
-		c, err := Serve(Config{Conn: serves, Names: names.Names{}, Name: "one", Machine: "m", Self: func() client.NodeInfo { return client.NodeInfo{} }})
+		c, err := Serve(Config{Conn: serves, Names: names.Names{}, Name: "one", Machine: "m", NoActors: true, Self: func() client.NodeInfo { return client.NodeInfo{} }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/bustest"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/bus/names"
 )
@@ -214,13 +215,17 @@ func TestARequestThatWaitedTooLongIsRefused(t *testing.T) {
 // seconds, and the hog's requests end as answers or as refusals that say when to
 // come again.
 func TestAttackAHogDoesNotKeepOthersFromAnAnswer(t *testing.T) {
+	bustest.Bubble(t, aHogDoesNotKeepOthersFromAnAnswer)
+}
+
+func aHogDoesNotKeepOthersFromAnAnswer(t *testing.T) {
 	const requests, bound = 1000, 2 * time.Second
 	e := startEmbedded(t)
 	slow := func() client.NodeInfo {
-		<-time.After(50 * time.Millisecond)
+		<-time.After(50 * time.Millisecond) // of the bubble
 		return client.NodeInfo{}
 	}
-	c, err := Serve(Config{Conn: dialRole(t, e, bus.RoleService), Names: names.Names{}, Name: "one", Machine: "m", Self: slow})
+	c, err := Serve(Config{Conn: dialRole(t, e, bus.RoleService), Names: names.Names{}, Name: "one", Machine: "m", NoActors: true, Self: slow})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +309,7 @@ func TestAttackInventedInboxesTakeNoTurns(t *testing.T) {
 		<-done
 		return client.NodeInfo{}
 	}
-	c, err := Serve(Config{Conn: dialRole(t, e, bus.RoleService), Names: names.Names{}, Name: "one", Machine: "m", Self: slow})
+	c, err := Serve(Config{Conn: dialRole(t, e, bus.RoleService), Names: names.Names{}, Name: "one", Machine: "m", NoActors: true, Self: slow})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/bustest"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/supervisor"
@@ -19,7 +20,10 @@ import (
 // Many rows lack a change that no node will write: a request waits for all of them together, and not
 // for one after the other until it has no time left.
 func TestARequestWaitsOnceForAllRowsThatLag(t *testing.T) {
-	t.Parallel()
+	bustest.Bubble(t, aRequestWaitsOnceForAllRowsThatLag)
+}
+
+func aRequestWaitsOnceForAllRowsThatLag(t *testing.T) {
 	const runs = 24
 	post := memory.New(memory.Config{})
 	c := newControl(Config{Post: post, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))}).parts.viewer

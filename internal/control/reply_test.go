@@ -17,7 +17,7 @@ import (
 func TestAttackAnswersGoToClientsOnly(t *testing.T) {
 	e := startEmbedded(t)
 	node := dialRole(t, e, bus.RoleNode)
-	c, err := Serve(Config{Conn: dialRole(t, e, bus.RoleNode), Names: names.Names{}, Name: "one", Machine: "m", Self: func() client.NodeInfo { return client.NodeInfo{} }})
+	c, err := Serve(Config{Conn: dialRole(t, e, bus.RoleNode), Names: names.Names{}, Name: "one", Machine: "m", NoActors: true, Self: func() client.NodeInfo { return client.NodeInfo{} }})
 	if err != nil {
 		t.Fatal(err)
 	}
