@@ -10,9 +10,19 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
+)
+
+// short is a timer that has to fire and whose verdict is the same however early it fires. sending is one that has to
+// fire once the client looks for a connection or has sent the request, which a busy machine does late. long is one
+// that must not fire.
+const (
+	short   = 40 * time.Millisecond
+	sending = 50 * short
+	long    = time.Minute
 )
 
 // quiet drops the server's log of handshakes that are meant to fail.
@@ -69,8 +79,8 @@ func testUnsent(t *testing.T, d Dialect) {
 		"TLS to a server that talks": {"https://" + listenRaw(t, func(c net.Conn) { _, _ = io.WriteString(c, "220 mail\r\n") }), modelhttp.Timeouts{}, model.Misconfigured, true},
 		"an unknown authority":       {strange.URL, modelhttp.Timeouts{}, model.Misconfigured, true},
 		"a handshake that is cut":    {"https://" + listenRaw(t, func(net.Conn) {}), modelhttp.Timeouts{}, model.Network, true},
-		"a handshake without an end": {"https://" + silent, modelhttp.Timeouts{Headers: 5 * short}, model.Network, true},
-		"no answer to a request":     {"http://" + silent, modelhttp.Timeouts{Headers: 25 * short}, model.Network, false},
+		"a handshake without an end": {"https://" + silent, modelhttp.Timeouts{Headers: sending}, model.Network, true},
+		"no answer to a request":     {"http://" + silent, modelhttp.Timeouts{Headers: sending}, model.Network, false},
 		"a request that is cut off": {"http://" + listenRaw(t, func(c net.Conn) {
 			_, _ = bufio.NewReader(c).ReadString('\n')
 		}), modelhttp.Timeouts{}, model.Network, false},
@@ -100,23 +110,23 @@ func keepAlives(t *testing.T, d Dialect) {
 		"unknown events": "event: weather\ndata: {\"type\":\"weather\",\"sky\":\"blue\"}\n\n",
 		"fields":         "retry: 10\nid: 7\n\n",
 	} {
-		complete := func(t *testing.T, begun int) (model.Reply, error) {
+		complete := func(t *testing.T, begun int, content time.Duration) (model.Reply, error) {
 			return startServer(t, d, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				_, _ = io.WriteString(w, strings.Join(d.Hello[:begun], "")+noise)
 				dripResponse(w, r, noise)
-			}, modelhttp.Timeouts{Headers: long, FirstByte: long, Idle: long, Content: 4 * short}).Complete(t.Context(), Request(), nil)
+			}, modelhttp.Timeouts{Headers: long, FirstByte: long, Idle: long, Content: content}).Complete(t.Context(), Request(), nil)
 		}
 		for _, begun := range []int{0, 1} {
 			parts[fmt.Sprintf("%s after %d events", name, begun)] = func(t *testing.T) {
-				_, err := complete(t, begun)
+				_, err := complete(t, begun, 4*short)
 				if e := modelError(t, err); e.Class != model.Network || e.Unbilled || !strings.Contains(e.Message, "no content of the reply within") {
 					t.Errorf("%+v", e)
 				}
 			}
 		}
 		parts[name+" after the reply"] = func(t *testing.T) {
-			got, err := complete(t, len(d.Hello))
+			got, err := complete(t, len(d.Hello), lateIdle)
 			if err != nil || got.Message.Text != "Hello, wörld" {
 				t.Errorf("%q, %v", got.Message.Text, err)
 			}

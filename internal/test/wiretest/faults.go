@@ -118,7 +118,7 @@ func testTimers(t *testing.T, d Dialect) {
 		text     string
 		want     string
 	}{
-		"headers": {modelhttp.Timeouts{Headers: 25 * short, FirstByte: long, Idle: long},
+		"headers": {modelhttp.Timeouts{Headers: sending, FirstByte: long, Idle: long},
 			func(_ http.ResponseWriter, r *http.Request) { silence(r) }, "", "no response headers within"},
 		"first byte": {modelhttp.Timeouts{Headers: long, FirstByte: short, Idle: long},
 			func(w http.ResponseWriter, r *http.Request) { begin(w, ""); silence(r) }, "", "no first byte of the response within"},
@@ -129,7 +129,7 @@ func testTimers(t *testing.T, d Dialect) {
 				begin(w, d.Hello[0]+": ")
 				dripResponse(w, r, ".")
 			}, "", "no event within"},
-		"lines for ever": {modelhttp.Timeouts{Headers: long, FirstByte: long, Idle: long, Total: 25 * short}, // it counts from the request
+		"lines for ever": {modelhttp.Timeouts{Headers: long, FirstByte: long, Idle: long, Total: sending}, // it counts from the request
 			func(w http.ResponseWriter, r *http.Request) {
 				begin(w, ": alive\n")
 				dripResponse(w, r, ": alive\n\n")
@@ -167,7 +167,8 @@ func runSideBySide(t *testing.T, parts map[string]func(*testing.T)) {
 	running.Wait()
 }
 
-// lateIdle ends an attempt after the last event, of a provider whose stream has no other end.
+// lateIdle ends an attempt after the last event, of a provider whose stream has no other end: the client must have
+// read that event before.
 const lateIdle = 75 * short
 
 // The timers of a server that falls silent and of one that sends byte after byte, at each phase.

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -391,9 +390,3 @@ func atOnce(t *testing.T, d Dialect) {
 		}
 	}
 }
-
-// short is a timer that has to fire, long one that must not.
-const (
-	short = 40 * time.Millisecond
-	long  = time.Minute
-)
