@@ -107,8 +107,7 @@ func TestCluster(t *testing.T) {
 	boxtest.Run(t, func(t *testing.T) mailbox.Post {
 		cfg := quickConfig()
 		cfg.Pool = fmt.Sprintf("p%d", pools.Add(1))
-		// A cluster on few cores may need its time.
-		cfg.RetryAfter, cfg.Heartbeat = 0, time.Second
+		cfg.RetryAfter, cfg.Heartbeat = rarely, time.Second
 		return openReplicated(t, nc, cfg)
 	})
 	t.Run("leader steps down", func(t *testing.T) {

@@ -28,6 +28,10 @@ const patience = 60 * time.Second
 // pause lies between two looks at what a test waits for.
 const pause = 10 * time.Millisecond
 
+// rarely is when an append is sent again where no answer is lost: the server may store both, and one on few cores
+// that do other work answers late.
+const rarely = patience / 3
+
 // quickConfig is a configuration whose timeouts come soon.
 func quickConfig() jetstream.Config {
 	return jetstream.Config{

@@ -67,6 +67,6 @@ func TestPost(t *testing.T) {
 	var pools atomic.Int64
 	boxtest.Run(t, func(t *testing.T) mailbox.Post {
 		pool := fmt.Sprintf("p%d", pools.Add(1))
-		return openPost(t, nc, jetstream.Config{Pool: pool, BytesMax: 256 << 20})
+		return openPost(t, nc, jetstream.Config{Pool: pool, BytesMax: 256 << 20, RetryAfter: rarely})
 	})
 }
