@@ -302,7 +302,7 @@ func TestRequestCannotDirectItsAnswerIntoALog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, role := range []bus.Role{bus.RoleClient} {
-		if _, err := connectAs(t, e, role).Request("troupe.cmd.get", nil, 10*time.Second); err != nil {
+		if _, err := connectAs(t, e, role).Request("troupe.cmd.get", nil, patience); err != nil {
 			t.Errorf("%s: %v", role, err)
 		}
 	}

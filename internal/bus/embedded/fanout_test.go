@@ -55,7 +55,7 @@ func publishEvents(t *testing.T, node *nats.Conn, subjects ...string) {
 func receive(t *testing.T, sub *nats.Subscription, n int) (got []string) {
 	t.Helper()
 	for range n {
-		m, err := sub.NextMsg(10 * time.Second)
+		m, err := sub.NextMsg(patience)
 		if err != nil {
 			t.Fatalf("%v after %q", err, got)
 		}
@@ -101,7 +101,7 @@ func TestObserversOfThePortReceiveTheirEvents(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for end := time.Now().Add(10 * time.Second); e.HasInterest(root); <-time.After(time.Millisecond) {
+	for end := time.Now().Add(patience); e.HasInterest(root); <-time.After(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("there is interest after the last observer")
 		}
@@ -175,7 +175,7 @@ func TestRepliesAndEventsShareAConnectionOfThePort(t *testing.T) {
 	for i := range rounds {
 		publishEvents(t, node, "troupe.evt.r1.root.turn.started", "troupe.evt.r1.root.turn.finished")
 		for _, text := range []string{big, "", fmt.Sprint(i)} {
-			m, err := nc.Request("troupe.cmd.echo", []byte(text), 10*time.Second)
+			m, err := nc.Request("troupe.cmd.echo", []byte(text), patience)
 			if err != nil || string(m.Data) != text || m.Header.Get("X") != "1" {
 				t.Fatalf("%v, %d bytes of %d", err, len(m.Data), len(text))
 			}
