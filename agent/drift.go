@@ -139,7 +139,7 @@ func (d configDrift) question(t *spec.Task, node string) string {
 	for _, k := range d.blocking(t) {
 		what = append(what, fmt.Sprintf("%s (recorded %s, here %s)", k, recordedVersion(t, k), orNone(d.Found[k])))
 	}
-	return fmt.Sprintf("Node %s has otherwise than this run was begun with: %s. approve: go on by the record; deny: end it here.", node, strings.Join(what, ", "))
+	return fmt.Sprintf("Node %s differs from the configuration this run started with: %s. Approve to continue as recorded, deny to stop the run.", node, strings.Join(what, ", "))
 }
 
 // recordedVersion returns the task's version of an item that is compared.

@@ -71,7 +71,7 @@ func refuseEndsBesideCalls(calls []Call) []Call {
 // handoffOf requests that another agent takes over, or says why it cannot.
 func handoffOf(s State, c Call) (e Delegate, why string) {
 	if len(s.BackgroundChildren) > 0 {
-		return e, "not handed off: agents that you sent off in the background have not answered yet. Reply without a call to wait for their answers, and hand off then"
+		return e, "not handed off: background agents have not answered yet. Reply without a call to wait for their answers, then hand off"
 	}
 	var args handoffArgs
 	decodeArgs(c.Args, &args)
