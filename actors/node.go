@@ -103,13 +103,13 @@ type Config struct {
 	// Blobs stores whole results if the log holds only a clipped part. Default: the rest is
 	// lost.
 	Blobs mailbox.Blobs
-	// Events receives the events, in order per log; it must not block. Deltas come from other
+	// OnEvent receives the events, in order per log; it must not block. Deltas come from other
 	// goroutines. Default: no events are made, so they cost nothing.
 	OnEvent func(event.Published)
-	// Changed receives the state of a run whose supervisor has read the entry at place, whenever
+	// OnRunChanged receives the state of a run whose supervisor has read the entry at place, whenever
 	// its Summary changes, and now and then. It must not block. Default: no calls.
 	OnRunChanged func(run string, place uint64, s supervisor.State)
-	// Over receives, at least once, the result of a run that is over. It must not block.
+	// OnResult receives, at least once, the result of a run that is over. It must not block.
 	OnResult func(run string, r event.Result)
 	// System returns what NewSystem has made, so that it can be made while the logs are opened. Default: NewSystem.
 	System func() *System
