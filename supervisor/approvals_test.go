@@ -13,7 +13,7 @@ func TestQuestionStaysTheSameAfterTheFirstApproval(t *testing.T) {
 	s := State{Now: 100}.put(Member{ID: spec.Root})
 	ask := func(entry uint64, f agent.Park) OpenQuestion {
 		s.Now += 10
-		s, _ = parkMember(s, spec.Root, f, entry)
+		s, _ = handlePark(s, spec.Root, f, entry)
 		return s.Summary(true).Questions[0]
 	}
 	first := ask(3, agent.Park{Query: "2-0.0", Approvals: 2})

@@ -279,9 +279,9 @@ func CheckBacklog(s State, f BacklogSet) (why string) {
 	return ""
 }
 
-// applyBacklog carries out what a person wants of the backlog. The client was answered
+// handleBacklogSet carries out what a person wants of the backlog. The client was answered
 // before, so a refusal is a warning.
-func applyBacklog(s State, f BacklogSet) State {
+func handleBacklogSet(s State, f BacklogSet) State {
 	if why := CheckBacklog(s, f); why != "" {
 		return s.publishEvent(event.KindWarningRaised, event.Warning{What: "the backlog was not changed", Why: why, Live: s.Live})
 	}

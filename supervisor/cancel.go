@@ -29,8 +29,8 @@ func cancelMembers(s State, f agent.Canceled) (State, []Effect) {
 	return s, s.roster.tellLive(f)
 }
 
-// cancelByCommand stops the run because of a cancel command, and publishes a warning to observers.
-func cancelByCommand(s State, f agent.Canceled) (State, []Effect) {
+// handleCanceled stops the run because of a cancel command, and publishes a warning to observers.
+func handleCanceled(s State, f agent.Canceled) (State, []Effect) {
 	next, fx := cancelMembers(s, f)
 	if next.Cancel != s.Cancel {
 		next = next.publishEvent(event.KindWarningRaised, event.Warning{What: "cancel", Why: f.Why, By: f.By, Now: f.Now, Live: next.Live})
@@ -53,8 +53,8 @@ func cancelBelow(s State, f agent.Canceled) (State, []Effect) {
 	return s, append([]Effect{Tell{To: of, Fact: f}}, fx...)
 }
 
-// parkMember records that a member waits for a person, since entry n.
-func parkMember(s State, from spec.ID, f agent.Park, n uint64) (State, []Effect) {
+// handlePark records that a member waits for a person, since entry n.
+func handlePark(s State, from spec.ID, f agent.Park, n uint64) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done {
 		return s, nil
@@ -71,7 +71,7 @@ func parkMember(s State, from spec.ID, f agent.Park, n uint64) (State, []Effect)
 	return s.put(m), nil
 }
 
-func unparkMember(s State, from spec.ID) (State, []Effect) {
+func handleUnpark(s State, from spec.ID) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Query == nil {
 		return s, nil

@@ -28,9 +28,9 @@ type ContextSet struct {
 // Kind is the fact's word in logs.
 func (ContextSet) Kind() string { return "context_set" }
 
-// applyContext passes a change on to the agent and to those below it. A change that cannot be made is a warning: the
+// handleContextSet passes a change on to the agent and to those below it. A change that cannot be made is a warning: the
 // client that asked for it was answered when its request was in the log.
-func applyContext(s State, f ContextSet) (State, []Effect) {
+func handleContextSet(s State, f ContextSet) (State, []Effect) {
 	m, why := contextTarget(s, f)
 	if why != "" {
 		return warnContext(s, f, why), nil

@@ -12,9 +12,9 @@ import (
 // A member's log that has lost its tail records less than the supervisor received
 // from it (PROTOCOL P13): the length in its ReportLog shows that, and so do its reservations.
 
-// verifyMemberLog answers an agent that is about to begin a side effect: its log records
+// handleVerifyLog answers an agent that is about to begin a side effect: its log records
 // everything that the supervisor received from it, as far as its reservations show.
-func verifyMemberLog(s State, from spec.ID, f agent.VerifyLog) (State, []Effect) {
+func handleVerifyLog(s State, from spec.ID, f agent.VerifyLog) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok {
 		return s, nil

@@ -103,8 +103,8 @@ func handedHooks(hooks []spec.Hook) []spec.Hook {
 	return list
 }
 
-// passOn passes a message of a person or an agent on to the agent that has the conversation of the sender.
-func passOn(s State, from spec.ID, f agent.Fact) (State, []Effect) {
+// handleForwarded passes a message of a person or an agent on to the agent that has the conversation of the sender.
+func handleForwarded(s State, from spec.ID, f agent.Fact) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.HandedTo == "" {
 		return s, nil

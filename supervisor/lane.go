@@ -40,9 +40,9 @@ func stepQueued(s State, e Input) (State, []Effect) {
 		s.Cancel, s.CanceledAt = &f, s.Now
 		return s.endEmptyRun(spec.Outcome{Reason: spec.ByCancel, Partial: true, Detail: f.Why})
 	case PolicySet:
-		return applyPolicy(s, f), nil
+		return handlePolicySet(s, f), nil
 	case LimitSet:
-		return applyLimits(s, f)
+		return handleLimitSet(s, f)
 	case agent.Resumed:
 		s.Activation, s.Released = f.Activation, false
 		if f.Damaged != "" {

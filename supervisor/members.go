@@ -110,9 +110,9 @@ func startMember(s State, m Member, t spec.Task, past agent.Recalled) (State, []
 	)
 }
 
-// delegateTask starts a child, or sends the parent the reason why not. It ignores a repeated Delegate (the child id
+// handleDelegate starts a child, or sends the parent the reason why not. It ignores a repeated Delegate (the child id
 // follows from the call) and one whose child id is not below the sender.
-func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
+func handleDelegate(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	parent, ok := s.Member(from)
 	if _, exists := s.Member(f.Child); !ok || exists || !strings.HasPrefix(string(f.Child), string(from)+"-") { //mutant:child-exists
 		return s, nil
@@ -278,9 +278,9 @@ func whyEnding(s State, m Member) string {
 // taskBytesMax bounds the task of a child, so that it fits an entry.
 const taskBytesMax = 200 << 10
 
-// finishMember handles a member's last message: it records what the member reports, takes back its
+// handleFinish handles a member's last message: it records what the member reports, takes back its
 // allowance, and ends the member: the parent gets the answer, and the member's descendants stop.
-func finishMember(s State, from spec.ID, f agent.Finish) (State, []Effect) {
+func handleFinish(s State, from spec.ID, f agent.Finish) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done { //mutant:published-twice
 		if m.Silent { // it was given up, and has reported its end after all
@@ -361,7 +361,7 @@ func handleReportLog(s State, from spec.ID, f agent.ReportLog) (State, []Effect)
 	}
 	// its Finish is lost, or came before the supervisor knew the agent: its usage is the settled amount
 	if f.Ended != nil {
-		s, more := finishMember(s, from, agent.Finish{Outcome: *f.Ended, Node: f.Node, Turns: m.Turns, Calls: m.Calls, Usage: m.Usage,
+		s, more := handleFinish(s, from, agent.Finish{Outcome: *f.Ended, Node: f.Node, Turns: m.Turns, Calls: m.Calls, Usage: m.Usage,
 			ModelMS: m.ModelMS, ToolMS: m.ToolMS, WorkedMS: m.WorkedMS, Foreign: assumedForeignCalls(s, m)})
 		return s, append(fx, more...)
 	}

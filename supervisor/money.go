@@ -175,9 +175,9 @@ func handleSettle(s State, from spec.ID, f agent.Settle) (State, []Effect) {
 	return s.drainQueue() //mutant:settling-wakes-others
 }
 
-// applyLimits changes the limits of a live run, or freezes it; committed amounts stay. A change of
+// handleLimitSet changes the limits of a live run, or freezes it; committed amounts stay. A change of
 // anything but the time limits lifts the freeze.
-func applyLimits(s State, f LimitSet) (State, []Effect) {
+func handleLimitSet(s State, f LimitSet) (State, []Effect) {
 	if s.Phase == Over { // its result is published //mutant:limits-change-after-the-end
 		return s, nil
 	}

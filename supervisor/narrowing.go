@@ -99,8 +99,8 @@ func withBelow(r roster, m Member) []Member {
 	return list
 }
 
-// narrowPermissions takes rights from an agent and those below it. Later children have what their parent has: permissionsOf.
-func narrowPermissions(s State, f PermissionsSet) (State, []Effect) {
+// handlePermissionsSet takes rights from an agent and those below it. Later children have what their parent has: permissionsOf.
+func handlePermissionsSet(s State, f PermissionsSet) (State, []Effect) {
 	m, why := narrowingTarget(s, f)
 	if why != "" { //mutant:narrowing-dropped
 		return s.publishEvent(event.KindWarningRaised, event.Warning{What: fmt.Sprintf("the rights of %.64s were not narrowed", f.target()), Why: why, Live: s.Live}), nil

@@ -17,8 +17,8 @@ type OthersUse struct {
 // Kind is the fact's word in logs.
 func (OthersUse) Kind() string { return "others_use" }
 
-// applyOthers replaces what the other agents have of the budget.
-func applyOthers(s State, f OthersUse) (State, []Effect) {
+// handleOthersUse replaces what the other agents have of the budget.
+func handleOthersUse(s State, f OthersUse) (State, []Effect) {
 	was := s.others
 	for _, part := range []struct {
 		total    *budget.Amount

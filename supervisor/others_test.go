@@ -14,7 +14,7 @@ func TestAttackOthersUseGivesNoBudget(t *testing.T) {
 	s := State{Phase: Live, runBudget: runBudget{Pool: budget.Pool{Limit: limit, Spent: budget.Amount{Tokens: 400}}}}
 	for _, n := range []int64{math.MaxInt64, math.MinInt64, -1, 300, math.MaxInt64, 0} {
 		all := budget.Amount{Tokens: n, Nano: n, Calls: n}
-		s, _ = applyOthers(s, OthersUse{Spent: all, Held: all, Ahead: all, Kept: all, Carved: all})
+		s, _ = handleOthersUse(s, OthersUse{Spent: all, Held: all, Ahead: all, Kept: all, Carved: all})
 		for _, a := range []budget.Amount{s.Pool.Spent, s.Pool.Held, s.Pool.Ahead, s.Pool.Kept, s.Pool.Carved} {
 			if a.Tokens < 0 || a.Nano < 0 || a.Calls < 0 {
 				t.Errorf("%d: %+v", n, a)

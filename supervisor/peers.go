@@ -11,10 +11,10 @@ import (
 
 const sendTool = "send_message"
 
-// deliverMessage delivers a message from one agent to another, and reports the outcome to
+// handleSend delivers a message from one agent to another, and reports the outcome to
 // the sender. The supervisor delivers it because only the supervisor knows which
 // members are live: a message never wakes a log that has ended.
-func deliverMessage(s State, from spec.ID, f agent.Send) (State, []Effect) {
+func handleSend(s State, from spec.ID, f agent.Send) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done {
 		return s, nil

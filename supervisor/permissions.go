@@ -47,8 +47,8 @@ func rulesBytes(list []spec.Permissions) (size int) {
 // addedRulesMax bounds the rules that people add to one run.
 const addedRulesMax = 256
 
-// allowRule records a rule that a person has added in an answer to an agent, and passes it on to all others.
-func allowRule(s State, from spec.ID, f agent.AllowRule) (State, []Effect) {
+// handleAllowRule records a rule that a person has added in an answer to an agent, and passes it on to all others.
+func handleAllowRule(s State, from spec.ID, f agent.AllowRule) (State, []Effect) {
 	if _, ok := s.Member(from); !ok || s.Phase != Live || len(s.AddedRules) >= addedRulesMax ||
 		slices.ContainsFunc(s.AddedRules, func(r spec.PermissionRule) bool {
 			return r.Text == f.Rule.Text && r.Approvals >= f.Rule.Approvals && (r.AllowsTainted || !f.Rule.AllowsTainted)

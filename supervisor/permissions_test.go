@@ -15,11 +15,11 @@ func TestARuleOfAPersonReachesAllAgents(t *testing.T) {
 		s = s.put(Member{ID: id})
 	}
 	rule := agent.AllowRule{Rule: spec.PermissionRule{Text: "shell(make)"}}
-	s, fx := allowRule(s, "root-1-0", rule)
+	s, fx := handleAllowRule(s, "root-1-0", rule)
 	if len(fx) != 1 || fx[0].(Tell).To != spec.Root || len(s.AddedRules) != 1 {
 		t.Errorf("%+v %+v", fx, s.AddedRules)
 	}
-	if s, fx = allowRule(s, spec.Root, rule); len(fx) != 0 || len(s.AddedRules) != 1 {
+	if s, fx = handleAllowRule(s, spec.Root, rule); len(fx) != 0 || len(s.AddedRules) != 1 {
 		t.Errorf("the same rule twice: %+v %+v", fx, s.AddedRules)
 	}
 }

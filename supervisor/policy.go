@@ -90,9 +90,9 @@ func vetoesMax(o Opened, m Member) int {
 	return tighterLimits(def.Limits, o.Agent).VetoesInARow()
 }
 
-// decideStop decides on a proposed stop. It is the supervisor's only veto of a stop; the agent's own
+// handleProposeStop decides on a proposed stop. It is the supervisor's only veto of a stop; the agent's own
 // requirements and stop hooks come before it. Vetoes are bounded, and a canceled run is not held up.
-func decideStop(s State, from spec.ID, f agent.ProposeStop) (State, []Effect) {
+func handleProposeStop(s State, from spec.ID, f agent.ProposeStop) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done {
 		return s, nil
@@ -116,9 +116,9 @@ func nameVerdict(o Opened, v Verdict) *agent.VerdictOrigin {
 	return &agent.VerdictOrigin{Version: o.Policy.Version, Rule: v.Rule} //mutant:verdict-without-version
 }
 
-// applyPolicy puts a run under another policy. Versions only rise: a policy whose version is not above the present one
+// handlePolicySet puts a run under another policy. Versions only rise: a policy whose version is not above the present one
 // gets the next.
-func applyPolicy(s State, f PolicySet) State {
+func handlePolicySet(s State, f PolicySet) State {
 	if s.Run.PolicyForm >= PolicyFormVersioned && f.Policy.Version <= s.Run.Policy.Version {
 		f.Policy.Version = s.Run.Policy.Version + 1
 	}

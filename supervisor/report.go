@@ -82,9 +82,9 @@ func spendOf(s State) event.Spend {
 // modelsBefore says how well the prices of the models that a fork has replaced are known.
 type modelsBefore struct{ unknown, estimated bool }
 
-// applyModel changes the model of agents that the run begins from here on, unless their definitions name one. The
+// handleModelSet changes the model of agents that the run begins from here on, unless their definitions name one. The
 // agents of a fork that have begun read the change in their own logs.
-func applyModel(s State, f agent.ModelSet) State {
+func handleModelSet(s State, f agent.ModelSet) State {
 	if s.Pool.Spent.Tokens > 0 {
 		s.before = modelsBefore{s.before.unknown || !s.Run.Model.Price.Known, s.before.estimated || s.Run.Model.Price.Estimated}
 	}

@@ -175,27 +175,27 @@ func stepInput(s State, e Input) (State, []Effect) {
 	case agent.ReturnAllowance:
 		return handleReturnAllowance(s, e.From, f)
 	case agent.Delegate:
-		return delegateTask(s, e.From, f)
+		return handleDelegate(s, e.From, f)
 	case agent.Send:
-		return deliverMessage(s, e.From, f)
+		return handleSend(s, e.From, f)
 	case agent.Backlog:
 		return handleBacklog(s, e.From, f)
 	case agent.Steered, agent.Messaged:
-		return passOn(s, e.From, f.(agent.Fact))
+		return handleForwarded(s, e.From, f.(agent.Fact))
 	case agent.ProposeStop:
-		return decideStop(s, e.From, f)
+		return handleProposeStop(s, e.From, f)
 	case agent.Park:
-		return parkMember(s, e.From, f, e.N)
+		return handlePark(s, e.From, f, e.N)
 	case agent.Unpark:
-		return unparkMember(s, e.From)
+		return handleUnpark(s, e.From)
 	case agent.AllowRule:
-		return allowRule(s, e.From, f)
+		return handleAllowRule(s, e.From, f)
 	case agent.Finish:
-		return finishMember(s, e.From, f)
+		return handleFinish(s, e.From, f)
 	case agent.ReportLog:
 		return handleReportLog(s, e.From, f)
 	case agent.VerifyLog:
-		return verifyMemberLog(s, e.From, f)
+		return handleVerifyLog(s, e.From, f)
 	case agent.Status: // its count was compared: see status.go
 		return handleStatus(s, e.From)
 	default:
@@ -207,23 +207,23 @@ func stepInput(s State, e Input) (State, []Effect) {
 func stepOther(s State, fact Fact) (State, []Effect) {
 	switch f := fact.(type) {
 	case agent.Canceled:
-		return cancelByCommand(s, f)
+		return handleCanceled(s, f)
 	case PolicySet:
-		return applyPolicy(s, f), nil
+		return handlePolicySet(s, f), nil
 	case LimitSet:
-		return applyLimits(s, f)
+		return handleLimitSet(s, f)
 	case SubtreeLimitSet:
-		return applySubtreeLimit(s, f)
+		return handleSubtreeLimitSet(s, f)
 	case PermissionsSet:
-		return narrowPermissions(s, f)
+		return handlePermissionsSet(s, f)
 	case agent.ModelSet:
-		return applyModel(s, f), nil
+		return handleModelSet(s, f), nil
 	case ContextSet:
-		return applyContext(s, f)
+		return handleContextSet(s, f)
 	case BacklogSet:
-		return applyBacklog(s, f), nil
+		return handleBacklogSet(s, f), nil
 	case OthersUse:
-		return applyOthers(s, f) //mutant:others-use-ignored
+		return handleOthersUse(s, f) //mutant:others-use-ignored
 	case GivenUp:
 		return handleGivenUp(s, f)
 	case agent.Woke:
@@ -231,7 +231,7 @@ func stepOther(s State, fact Fact) (State, []Effect) {
 	case agent.Resumed:
 		return handleResumed(s, f)
 	case agent.Released:
-		return noteRelease(s, f), nil
+		return handleReleased(s, f), nil
 	case agent.Checkpoint, agent.Closed, LaneStarted:
 		return s, nil
 	default:
@@ -239,8 +239,8 @@ func stepOther(s State, fact Fact) (State, []Effect) {
 	}
 }
 
-// noteRelease notes that the activation ended in order.
-func noteRelease(s State, f agent.Released) State {
+// handleReleased notes that the activation ended in order.
+func handleReleased(s State, f agent.Released) State {
 	s.Released, s.rested = true, f.Rests
 	return s
 }

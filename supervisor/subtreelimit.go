@@ -58,9 +58,9 @@ func CheckSubtreeLimit(s State, f SubtreeLimitSet) (why string) {
 	return ""
 }
 
-// applySubtreeLimit changes the limit of a subtree. Agents that wait for a lower limit, or for the end of a freeze, are
+// handleSubtreeLimitSet changes the limit of a subtree. Agents that wait for a lower limit, or for the end of a freeze, are
 // answered; allowances come back, so that each further attempt of the subtree is reserved.
-func applySubtreeLimit(s State, f SubtreeLimitSet) (State, []Effect) {
+func handleSubtreeLimitSet(s State, f SubtreeLimitSet) (State, []Effect) {
 	if why := CheckSubtreeLimit(s, f); why != "" {
 		return s.publishEvent(event.KindWarningRaised, event.Warning{What: fmt.Sprintf("the limit of the agents from %.64q on was not changed", f.Agent), Why: why, Live: s.Live}), nil
 	}
