@@ -1,10 +1,3 @@
-// Package supervisor is a run as a value: its members, its pool of tokens,
-// money and calls, the stop veto, and cancellation. Step takes a State and an
-// Input and returns the next State and Effects; like agent.Step it is total
-// and deterministic and has no third argument.
-//
-// members.go joins and ends agents, money.go answers Reserve and Settle,
-// policy.go holds the veto rules, cancel.go stops a run.
 package supervisor
 
 import (
