@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// pressedLinger is the idle timeout of waiting actors while runs are queued.
-const pressedLinger = 2 * time.Second
+// earlyIdleTimeout is the idle timeout of waiting actors while runs are queued.
+const earlyIdleTimeout = 2 * time.Second
 
 // passivateEarly says that runs are queued because memory is short.
 type passivateEarly struct{}
@@ -35,14 +35,14 @@ func (r *router) isAdmitted(m mailbox.Message) bool {
 	return r.cfg.Admit(m)
 }
 
-// askEarlyPassivation asks the shells to passivate that have read no entry for pressedLinger.
+// askEarlyPassivation asks the shells to passivate that have read no entry for earlyIdleTimeout.
 func (r *router) askEarlyPassivation(c actor.Context) {
 	now, asked := time.Now(), 0
 	for _, p := range r.shells {
-		if p.pid == nil || p.superseded || p.detached || len(p.elders) > 0 || now.Sub(p.touched) < pressedLinger {
+		if p.pid == nil || p.superseded || p.detached || len(p.supersededShells) > 0 || now.Sub(p.touched) < earlyIdleTimeout {
 			continue
 		}
-		if asked++; asked > restsAtOnce {
+		if asked++; asked > passivationsAtOnce {
 			return // the next passivateEarly asks the others
 		}
 		p.touched = now

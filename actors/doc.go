@@ -15,7 +15,7 @@
 //   - media.go, blobs.go, progress.go: bytes that no log holds: media, whole results and contents of files; how far
 //     a call has come
 //   - behind.go, replays.go: bounds: the entries that wait for a shell, the replays at once
-//   - rest.go, resting.go, admit.go: passivation: idle shells, passivated actors and when each is due; agents of
+//   - rest.go, passivated.go, admit.go: passivation: idle shells, passivated actors and when each is due; agents of
 //     runs that are queued
 //   - holds.go, handover.go: whose logs the node acts on: superseded shells, planned hand-offs
 //   - giveup.go, ended.go, late.go, newerlog.go: crashed shells, closed logs, results without a shell, logs of newer

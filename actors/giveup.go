@@ -49,7 +49,7 @@ func (r *router) restartCrashed(c actor.Context, pid *actor.PID) {
 	case p == nil:
 		return
 	case p.pid == nil || p.pid.Id != pid.Id:
-		p.dropElder(pid)
+		p.dropSuperseded(pid)
 		return
 	case p.superseded, r.handOffOf(at) != nil:
 		r.vacatePlace(c, at, p)

@@ -46,8 +46,8 @@ func (r *router) handOver(c actor.Context, m handOver) {
 		if r.handOffOf(at) != l {
 			continue
 		}
-		for _, elder := range p.elders {
-			l.waits[elder.Id] = struct{}{}
+		for _, old := range p.supersededShells {
+			l.waits[old.Id] = struct{}{}
 		}
 		if p.pid == nil { // the actor waits for a restart
 			r.vacatePlace(c, at, p)

@@ -22,9 +22,9 @@ type (
 	}
 )
 
-// silentPause keeps two nodes that both believe they hold a lease, for instance after one
+// reactivationPause keeps two nodes that both believe they hold a lease, for instance after one
 // machine slept, from claiming a log in turns without a pause.
-const silentPause = 200 * time.Millisecond
+const reactivationPause = 200 * time.Millisecond
 
 // supersedeShell makes room for another shell of an address. If this node still holds the log, a
 // shell must exist, because no other node will start one.
@@ -42,7 +42,7 @@ func (r *router) supersedeShell(c actor.Context, m shellSuperseded) {
 func (r *router) wakeLater(c actor.Context, at mailbox.Address) {
 	if _, ok := r.cfg.Holds(at); ok && r.handOffOf(at) == nil {
 		self, root := c.Self(), c.ActorSystem().Root
-		time.AfterFunc(silentPause, func() { root.Send(self, wakeActor{at}) })
+		time.AfterFunc(reactivationPause, func() { root.Send(self, wakeActor{at}) })
 	}
 }
 
@@ -55,7 +55,7 @@ func (r *router) stopGoneShell(c actor.Context, m shellGone) {
 		r.vacatePlace(c, m.at, p)
 		r.wakeLater(c, m.at)
 	} else if p != nil {
-		p.dropElder(m.pid)
+		p.dropSuperseded(m.pid)
 	}
 }
 
@@ -64,18 +64,18 @@ func (r *router) stopGoneShell(c actor.Context, m shellGone) {
 func (r *router) vacatePlace(c actor.Context, at mailbox.Address, p *shellPlace) {
 	results := p.results
 	p.results = nil
-	if len(p.elders) == 0 {
+	if len(p.supersededShells) == 0 {
 		delete(r.shells, at)
 		r.postLate(c, results)
 		return
 	}
-	p.pid, p.superseded = p.elders[0], true
-	p.dropElder(p.pid)
+	p.pid, p.superseded = p.supersededShells[0], true
+	p.dropSuperseded(p.pid)
 	for _, o := range results {
 		c.Send(p.pid, o)
 	}
 }
 
-func (p *shellPlace) dropElder(elder *actor.PID) {
-	p.elders = slices.DeleteFunc(p.elders, func(e *actor.PID) bool { return e == elder })
+func (p *shellPlace) dropSuperseded(old *actor.PID) {
+	p.supersededShells = slices.DeleteFunc(p.supersededShells, func(e *actor.PID) bool { return e == old })
 }

@@ -46,9 +46,9 @@ type Config struct {
 	// ReplaysAtOnce is how many actors are activated at once: each appends a claim and replays its log. It bounds the
 	// memory of a node that takes over many actors. Default ReplaysAtOnceDefault.
 	ReplaysAtOnce int
-	// Resting receives +1 when an actor has passivated, and -1 when it is reactivated or this
+	// Passivated receives +1 when an actor has passivated, and -1 when it is reactivated or this
 	// node has handed it off. It must not block. Default: no calls.
-	Resting func(at mailbox.Address, change int)
+	Passivated func(at mailbox.Address, change int)
 	// Alive receives +1 when a shell is about to start, before Holds is called for it, and -1
 	// when the shell has ended. It must not block. Default: no calls.
 	Alive func(at mailbox.Address, change int)
@@ -167,8 +167,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.ReplaysAtOnce <= 0 {
 		cfg.ReplaysAtOnce = ReplaysAtOnceDefault
 	}
-	if cfg.Resting == nil {
-		cfg.Resting = func(mailbox.Address, int) {}
+	if cfg.Passivated == nil {
+		cfg.Passivated = func(mailbox.Address, int) {}
 	}
 	if cfg.Alive == nil {
 		cfg.Alive = func(mailbox.Address, int) {}
@@ -198,11 +198,11 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	// Cleanup must outlive the canceled work.
 	rest, release := context.WithCancel(context.WithoutCancel(ctx))
 	n.release = release
-	hands := dispatcher.New(rest)
-	n.keeper = n.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return actor.ReceiveFunc(newThrottleKeeper(cfg).receive) }, actor.WithDispatcher(hands)))
+	workers := dispatcher.New(rest)
+	n.keeper = n.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return actor.ReceiveFunc(newThrottleKeeper(cfg).receive) }, actor.WithDispatcher(workers)))
 	cfg.keeper = n.keeper
-	props := actor.PropsFromProducer(func() actor.Actor { return actor.ReceiveFunc(newRouter(work, cfg, hands).receive) }, actor.WithSupervisor(stopOnPanic),
-		actor.WithDispatcher(hands))
+	props := actor.PropsFromProducer(func() actor.Actor { return actor.ReceiveFunc(newRouter(work, cfg, workers).receive) }, actor.WithSupervisor(stopOnPanic),
+		actor.WithDispatcher(workers))
 	n.router = n.system.Root.Spawn(props)
 	stop, err := cfg.Post.Tail(work, func(m mailbox.Message) { n.system.Root.Send(n.router, entryDelivered{m}) })
 	if err != nil {
@@ -221,7 +221,7 @@ type System struct{ actors *actor.ActorSystem }
 func NewSystem() *System { return &System{newSystem()} }
 
 // newSystem makes a small actor system without logging: the shells log with more context (see
-// Receive).
+// shell.logPanic).
 func newSystem() *actor.ActorSystem {
 	quiet := actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) })
 	return shrinkRegistry(actor.NewActorSystem(quiet))

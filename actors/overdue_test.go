@@ -36,7 +36,7 @@ func aSupervisorThatIsLateToAskRests(t *testing.T) {
 	}
 	super, changes := mailbox.At("r1", mailbox.Super), make(chan int, 64)
 	second := stageOf(t, actors.Config{Name: "test", Post: post, Lease: 2, IdleTimeout: linger,
-		Resting: func(at mailbox.Address, change int) {
+		Passivated: func(at mailbox.Address, change int) {
 			if at == super {
 				changes <- change
 			}

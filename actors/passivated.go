@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// passivatedActors holds the passivated actors, and when each is due. Most are never due, and then the
+// passivatedSet holds the passivated actors, and when each is due. Most are never due, and then the
 // address is all that it holds of them.
-type passivatedActors struct {
+type passivatedSet struct {
 	when map[mailbox.Address]int64   // Unix milliseconds, 0: never
 	due  *btree.BTreeG[passivatedAt] // those that are due at all; nil: none yet
 }
@@ -27,7 +27,7 @@ func dueBefore(a, b passivatedAt) bool {
 }
 
 // put adds an address, or changes when it is due.
-func (r *passivatedActors) put(at mailbox.Address, due int64) (added bool) {
+func (r *passivatedSet) put(at mailbox.Address, due int64) (added bool) {
 	added = !r.drop(at)
 	if r.when == nil {
 		r.when = map[mailbox.Address]int64{}
@@ -42,7 +42,7 @@ func (r *passivatedActors) put(at mailbox.Address, due int64) (added bool) {
 	return added
 }
 
-func (r *passivatedActors) drop(at mailbox.Address) (dropped bool) {
+func (r *passivatedSet) drop(at mailbox.Address) (dropped bool) {
 	due, known := r.when[at]
 	delete(r.when, at)
 	if due != 0 {
@@ -55,7 +55,7 @@ func (r *passivatedActors) drop(at mailbox.Address) (dropped bool) {
 }
 
 // nextDue is when the first of them is due; 0: never.
-func (r *passivatedActors) nextDue() int64 {
+func (r *passivatedSet) nextDue() int64 {
 	if r.due == nil {
 		return 0
 	}
@@ -64,7 +64,7 @@ func (r *passivatedActors) nextDue() int64 {
 }
 
 // firstDue returns the first actor, if its time has come.
-func (r *passivatedActors) firstDue(now int64) (mailbox.Address, bool) {
+func (r *passivatedSet) firstDue(now int64) (mailbox.Address, bool) {
 	if next := r.nextDue(); next == 0 || next > now {
 		return "", false
 	}
@@ -75,15 +75,15 @@ func (r *passivatedActors) firstDue(now int64) (mailbox.Address, bool) {
 // tidyPause is the time between two checks of the passivated actors.
 const tidyPause = 15 * time.Second
 
-// restingActors are the passivated actors of a router, with the timers that remind it of them.
-type restingActors struct {
-	passivatedActors
-	count           func(at mailbox.Address, n int) // see Config.Resting
+// passivatedActors are the passivated actors of a router, with the timers that remind it of them.
+type passivatedActors struct {
+	passivatedSet
+	count           func(at mailbox.Address, n int) // see Config.Passivated
 	tidier, alarmer *time.Timer                     // nil: not armed
 	alarmAt         int64                           // when the alarmer fires
 }
 
-func (r *restingActors) add(c actor.Context, at mailbox.Address, due int64) {
+func (r *passivatedActors) add(c actor.Context, at mailbox.Address, due int64) {
 	if r.put(at, due) {
 		r.count(at, +1)
 	}
@@ -92,20 +92,20 @@ func (r *restingActors) add(c actor.Context, at mailbox.Address, due int64) {
 }
 
 // remove forgets that an actor is passivated.
-func (r *restingActors) remove(at mailbox.Address) {
+func (r *passivatedActors) remove(at mailbox.Address) {
 	if r.drop(at) {
 		r.count(at, -1)
 	}
 }
 
-func (r *restingActors) tidyLater(c actor.Context) {
+func (r *passivatedActors) tidyLater(c actor.Context) {
 	if r.tidier == nil && len(r.when) > 0 {
 		r.tidier = sendAfter(c, tidyPause, tidyTick{})
 	}
 }
 
 // tidy forgets passivated actors whose lease has run out: the node that holds the log wakes them.
-func (r *restingActors) tidy(c actor.Context, holds func(mailbox.Address) (uint64, bool)) {
+func (r *passivatedActors) tidy(c actor.Context, holds func(mailbox.Address) (uint64, bool)) {
 	for at := range r.when {
 		if _, held := holds(at); !held {
 			r.remove(at)
@@ -116,7 +116,7 @@ func (r *restingActors) tidy(c actor.Context, holds func(mailbox.Address) (uint6
 }
 
 // setAlarm arms the one timer of all passivated actors.
-func (r *restingActors) setAlarm(c actor.Context) {
+func (r *passivatedActors) setAlarm(c actor.Context) {
 	next := r.nextDue()
 	if next == 0 || r.alarmer != nil && r.alarmAt <= next {
 		return
@@ -127,6 +127,6 @@ func (r *restingActors) setAlarm(c actor.Context) {
 	r.setAlarmAt(c, next, max(time.Until(time.UnixMilli(next)), timerPauseMin))
 }
 
-func (r *restingActors) setAlarmAt(c actor.Context, at int64, pause time.Duration) {
+func (r *passivatedActors) setAlarmAt(c actor.Context, at int64, pause time.Duration) {
 	r.alarmAt, r.alarmer = at, sendAfter(c, pause, alarmTick{})
 }

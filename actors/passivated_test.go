@@ -14,7 +14,7 @@ import (
 // Those who are due come in their order, each once, whoever was woken or changed
 // meanwhile; who is never due is only counted.
 func TestPassivatedActorsComeDueInOrder(t *testing.T) {
-	var r passivatedActors
+	var r passivatedSet
 	at := func(i int) mailbox.Address { return mailbox.At(fmt.Sprint("r", i), "root") }
 	for i := range 100 {
 		if !r.put(at(i), int64(i%10*100)) { // one in ten is never due
@@ -41,7 +41,7 @@ func TestPassivatedActorsComeDueInOrder(t *testing.T) {
 
 // Who comes to rest and is woken again and again leaves nothing behind.
 func TestPassivatedActorsLeaveNoStaleEntries(t *testing.T) {
-	var r passivatedActors
+	var r passivatedSet
 	r.put("r.other", 0)
 	for i := range 10_000 {
 		r.put("r.root", int64(1_000_000-i))
@@ -64,7 +64,7 @@ func TestDueActorsAreWokenInBatches(t *testing.T) {
 	defer system.Shutdown()
 	awake, looks, most, left := 0, 0, 0, make(chan int, 1)
 	r := newRouter(t.Context(), Config{Holds: func(mailbox.Address) (uint64, bool) { return 0, false }, // theirs to wake who hold them
-		Resting: func(mailbox.Address, int) { awake++ }}, nil)
+		Passivated: func(mailbox.Address, int) { awake++ }}, nil)
 	for i := range due {
 		r.passivated.put(mailbox.At(fmt.Sprint("r", i), "root"), 1)
 	}

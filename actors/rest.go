@@ -22,14 +22,14 @@ const IdleTimeoutDefault = time.Minute
 
 // Pace of the router's sweeps.
 const (
-	sweepsPerTimeout = 4                     // how often it looks for idle shells
-	sweepPauseMin    = time.Millisecond      // between two sweeps
-	restsAtOnce      = 256                   // shells that one sweep asks: each that passivates appends an entry
-	sweepAgain       = 20 * time.Millisecond // after a sweep that did not ask all idle shells
-	shrinkMin        = 256                   // a map is shrunk only if it held at least this many shells
-	shrinkBelow      = 4                     // and only if fewer than one in shrinkBelow of them is left
-	wakesAtOnce      = 256                   // due actors that are woken at once: each reads its log and appends a claim
-	wakeAgain        = 20 * time.Millisecond // before the rest are woken
+	sweepsPerTimeout   = 4                     // how often it looks for idle shells
+	sweepPauseMin      = time.Millisecond      // between two sweeps
+	passivationsAtOnce = 256                   // shells that one sweep asks: each that passivates appends an entry
+	sweepAgain         = 20 * time.Millisecond // after a sweep that did not ask all idle shells
+	shrinkMin          = 256                   // a map is shrunk only if it held at least this many shells
+	shrinkBelow        = 4                     // and only if fewer than one in shrinkBelow of them is left
+	wakesAtOnce        = 256                   // due actors that are woken at once: each reads its log and appends a claim
+	wakeAgain          = 20 * time.Millisecond // before the rest are woken
 )
 
 type (
@@ -88,10 +88,10 @@ func (r *router) stopTimers() {
 func (r *router) sweepIdle(c actor.Context) {
 	now, asked := time.Now(), 0
 	for _, p := range r.shells {
-		if p.pid == nil || p.superseded || p.detached || len(p.elders) > 0 || now.Sub(p.touched) < r.cfg.IdleTimeout {
+		if p.pid == nil || p.superseded || p.detached || len(p.supersededShells) > 0 || now.Sub(p.touched) < r.cfg.IdleTimeout {
 			continue
 		}
-		if asked++; asked > restsAtOnce {
+		if asked++; asked > passivationsAtOnce {
 			break
 		}
 		p.touched = now
@@ -101,7 +101,7 @@ func (r *router) sweepIdle(c actor.Context) {
 	switch {
 	case len(r.shells) == 0:
 		r.sweeper = nil
-	case asked > restsAtOnce:
+	case asked > passivationsAtOnce:
 		r.sweeper = sendAfter(c, sweepAgain, sweepTick{})
 	default:
 		r.sweeper = nil

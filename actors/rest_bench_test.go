@@ -88,9 +88,9 @@ func newParkedNode(t testing.TB, post mailbox.Post, lease uint64) *parkedNode {
 		return reply, nil
 	})
 	d.node, err = actors.Start(context.Background(), actors.Config{Post: post, Lease: lease, IdleTimeout: 100 * time.Millisecond,
-		Model:   func(string) (model.Client, string, error) { return client, "m", nil },
-		Tools:   func(spec.Task) (*tool.Set, error) { return set, nil },
-		Resting: func(_ mailbox.Address, change int) { d.atRest.Add(int64(change)) },
+		Model:      func(string) (model.Client, string, error) { return client, "m", nil },
+		Tools:      func(spec.Task) (*tool.Set, error) { return set, nil },
+		Passivated: func(_ mailbox.Address, change int) { d.atRest.Add(int64(change)) },
 		OnEvent: func(e event.Published) {
 			if d.listen.Load() && (e.Kind == event.KindQueryAnswered || e.Kind == event.KindModelStarted || e.Kind == event.KindRunFinished) {
 				d.events <- e

@@ -39,7 +39,7 @@ func startResting(t *testing.T, post mailbox.Post, lease uint64, client model.Cl
 	}
 	s := &restStage{change: make(chan struct{}, 1)}
 	s.testNode = stageOf(t, actors.Config{Name: "test", Post: post, Lease: lease, IdleTimeout: soon,
-		Resting: func(_ mailbox.Address, change int) {
+		Passivated: func(_ mailbox.Address, change int) {
 			s.atRest.Add(int64(change))
 			select {
 			case s.change <- struct{}{}:

@@ -29,13 +29,13 @@ type (
 // router forwards entries to shells and starts a shell for every address that has none. It is
 // the parent of all shells and restarts those that crash.
 type router struct {
-	ctx    context.Context
-	cfg    Config
-	hands  *dispatcher.WorkerPool
-	shells map[mailbox.Address]*shellPlace
-	pids   map[string]liveShell
-	gone   map[mailbox.Address]struct{}
-	recent []mailbox.Address // the addresses in gone, oldest first
+	ctx     context.Context
+	cfg     Config
+	workers *dispatcher.WorkerPool
+	shells  map[mailbox.Address]*shellPlace
+	pids    map[string]liveShell
+	gone    map[mailbox.Address]struct{}
+	recent  []mailbox.Address // the addresses in gone, oldest first
 
 	handOffs []*handOff
 	newer    map[mailbox.Address]struct{} // logs that are newer than this program
@@ -43,7 +43,7 @@ type router struct {
 	replays    replayQueue
 	starts     uint64 // of all shells: each start under one lease has a higher number than those before
 	most       int    // shells at once, since the maps were made
-	passivated restingActors
+	passivated passivatedActors
 	sweeper    *time.Timer // of rest.go; nil: not armed
 }
 
@@ -66,14 +66,14 @@ type shellPlace struct {
 	detached bool      // the shell reads for itself
 	touched  time.Time // when the newest entry arrived, or the shell was asked to passivate
 
-	lease      uint64       // of the newest shell
-	superseded bool         // the newest shell is superseded
-	elders     []*actor.PID // superseded shells with work under way, after the log was claimed again
+	lease            uint64       // of the newest shell
+	superseded       bool         // the newest shell is superseded
+	supersededShells []*actor.PID // superseded shells with work under way, after the log was claimed again
 }
 
-func newRouter(ctx context.Context, cfg Config, hands *dispatcher.WorkerPool) *router {
-	return &router{ctx: ctx, cfg: cfg, hands: hands, shells: map[mailbox.Address]*shellPlace{}, pids: map[string]liveShell{},
-		gone: map[mailbox.Address]struct{}{}, replays: newReplayQueue(cfg.ReplaysAtOnce), passivated: restingActors{count: cfg.Resting}}
+func newRouter(ctx context.Context, cfg Config, workers *dispatcher.WorkerPool) *router {
+	return &router{ctx: ctx, cfg: cfg, workers: workers, shells: map[mailbox.Address]*shellPlace{}, pids: map[string]liveShell{},
+		gone: map[mailbox.Address]struct{}{}, replays: newReplayQueue(cfg.ReplaysAtOnce), passivated: passivatedActors{count: cfg.Passivated}}
 }
 
 // receive takes one message.
@@ -179,7 +179,7 @@ func (r *router) openShell(c actor.Context, at mailbox.Address) *shellPlace {
 		r.shells[at] = p
 	}
 	if p.pid != nil { // the old shell finishes the work that it began
-		p.elders = append(p.elders, p.pid)
+		p.supersededShells = append(p.supersededShells, p.pid)
 	}
 	p.superseded = false
 	r.spawnShell(c, at, p)
@@ -202,7 +202,7 @@ func (r *router) spawnShell(c actor.Context, at mailbox.Address, p *shellPlace) 
 	epoch := mailbox.Epoch{Lease: lease, Start: p.starts}
 	self, unread := c.Self(), r.cfg.CountUnread()
 	props := actor.PropsFromProducer(func() actor.Actor { return actor.ReceiveFunc(newShell(r.ctx, &r.cfg, at, epoch, self, unread).receive) },
-		actor.WithDispatcher(r.hands))
+		actor.WithDispatcher(r.workers))
 	p.pid = c.Spawn(props)
 	r.pids[p.pid.Id] = liveShell{at, unread}
 	r.replays.begin(p.pid.Id, at, p.touched)
@@ -225,8 +225,8 @@ func (r *router) passResult(c actor.Context, w activation.OwnResult) {
 	if p == nil {
 		return
 	}
-	for _, elder := range p.elders {
-		c.Send(elder, factMessage{activation.WorkPosted{Start: w.Start, Key: w.Key}})
+	for _, old := range p.supersededShells {
+		c.Send(old, factMessage{activation.WorkPosted{Start: w.Start, Key: w.Key}})
 	}
 	if p.pid == nil {
 		p.results = append(p.results, w)

@@ -191,16 +191,16 @@ func (d *modelThrottle) takeRequest(who string) throttleRequest {
 	return m
 }
 
-// heardDoorsMax bounds the throttles that a node keeps for notices of other nodes: other nodes
+// peerThrottlesMax bounds the throttles that a node keeps for notices of other nodes: other nodes
 // choose the names, and this node may never use them. If a throttle is not kept, this node learns
 // from the first refusal of its own.
-const heardDoorsMax = 1024
+const peerThrottlesMax = 1024
 
 // stepThrottle passes an event to a throttle and carries out the effects.
 func (k *throttleKeeper) stepThrottle(c actor.Context, name string, e throttle.Event) {
 	d := k.throttles[name]
 	if d == nil {
-		if _, told := e.(throttle.NoticeReceived); !told || len(k.throttles) >= heardDoorsMax {
+		if _, told := e.(throttle.NoticeReceived); !told || len(k.throttles) >= peerThrottlesMax {
 			return // the throttle has nothing to remember, or this node may never use it
 		}
 		d = k.openThrottle(name)

@@ -31,9 +31,9 @@ func (VerifyLog) effect() {}
 func recordBeginning(s State, i int) (State, Effect) {
 	c := s.Calls[i]
 	switch {
-	case s.LogVerification.Answered == s.Activation: //mutant:begins-when-vouched
+	case s.LogVerification.Answered == s.Activation: //mutant:begins-when-verified
 		return s, Begin{Call: c.ID, Attempt: c.Attempt}
-	case s.LogVerification.Asked == s.Activation: //mutant:vouch-sent-each-time
+	case s.LogVerification.Asked == s.Activation: //mutant:verification-asked-each-time
 		return s, nil
 	}
 	s.LogVerification.Asked = s.Activation
@@ -57,7 +57,7 @@ func handleLogVerified(s State, f LogVerified) (State, []Effect) {
 	}
 	var fx []Effect
 	for _, c := range s.Calls {
-		if c.Stage == Starting { //mutant:vouched-begins-nothing
+		if c.Stage == Starting { //mutant:verified-begins-nothing
 			fx = append(fx, Begin{Call: c.ID, Attempt: c.Attempt})
 		}
 	}

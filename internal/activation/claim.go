@@ -79,7 +79,7 @@ func (l *LogReader) readClaim(e mailbox.Entry, out *Read) []OutboxMessage {
 	}
 	l.currentEpoch, l.currentNonce = e.Epoch, e.Start
 	switch {
-	case mine && l.Damage != "" && !l.damageClaimRequested: //mutant:claim-confesses-damage
+	case mine && l.Damage != "" && !l.damageClaimRequested: //mutant:claim-reports-damage
 		l.requestReclaim(out) // the activation becomes active only to report the damage
 	case mine && l.newerBeforeClaim != "" && l.Damage == "":
 		l.Phase, l.Foreign = Superseded, l.newerBeforeClaim
@@ -88,7 +88,7 @@ func (l *LogReader) readClaim(e mailbox.Entry, out *Read) []OutboxMessage {
 		l.driftClaimRequested, out.Reclaim = true, true
 		l.Epoch = mailbox.Epoch{Lease: l.currentEpoch.Lease, Start: l.currentEpoch.Start + 1}
 	case mine:
-		l.Phase, out.Activated = Active, true //mutant:unsent-letters-forgotten
+		l.Phase, out.Activated = Active, true //mutant:unsent-messages-forgotten
 	case l.Phase == Active:
 		l.Phase = Superseded //mutant:superseded-is-silent
 		return nil           //mutant:superseded-stops

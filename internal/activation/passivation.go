@@ -9,7 +9,7 @@ import (
 // until due, if due is not 0: all messages are acknowledged, and the machine knows of nothing
 // that is under way (PROTOCOL P19).
 func (l *LogReader) MayPassivate() (due int64, ok bool) {
-	if l.Phase != Active || l.Damage != "" || !l.Outbox.Empty() { //mutant:rests-without-letters
+	if l.Phase != Active || l.Damage != "" || !l.Outbox.Empty() { //mutant:rests-with-a-full-outbox
 		return 0, false
 	}
 	return l.machine.Rests()

@@ -221,7 +221,7 @@ func (l *LogReader) Next(m mailbox.Message) Read {
 	if errors.Is(out.Err, ErrDamaged) && l.Damage == "" {
 		l.Damage = out.Err.Error()
 	}
-	if l.Damage != "" && l.Phase == Active && !l.damageClaimRequested { //mutant:damage-is-confessed
+	if l.Damage != "" && l.Phase == Active && !l.damageClaimRequested { //mutant:damage-is-reported
 		l.requestReclaim(&out)
 	}
 	l.queueMessages(messages)
@@ -368,7 +368,7 @@ func (l *LogReader) CheckpointDue() bool {
 
 // MayClose reports whether the machine is done and all its messages are acknowledged.
 func (l *LogReader) MayClose() bool {
-	return l.Phase == Active && l.machine.Ended() && l.Outbox.Empty() //mutant:closes-with-letters-out
+	return l.Phase == Active && l.machine.Ended() && l.Outbox.Empty() //mutant:closes-with-a-full-outbox
 }
 
 // Floor is the highest ack floor that the log claims.

@@ -20,7 +20,7 @@ func (n *actorCounter) observeActors(cfg *actors.Config) {
 			alive(at, change)
 		}
 	}
-	cfg.Resting = func(_ mailbox.Address, change int) { n.resting.Add(int64(change)) }
+	cfg.Passivated = func(_ mailbox.Address, change int) { n.resting.Add(int64(change)) }
 	cfg.CountUnread = func() actors.Unread { return &shellUnread{total: &n.unread} }
 }
 

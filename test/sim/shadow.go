@@ -139,7 +139,7 @@ func (w *shadowReader) checkFloor(e mailbox.Entry) {
 	}
 	if w.settled < len(w.emitted) && w.emitted[w.settled].n <= e.Floor && !w.population.isDamaged(w.emitted[w.settled].to) {
 		t := w.emitted[w.settled]
-		w.fail(floorsAreTrue, "%s claims that all letters up to %d are out, but %s(%d,%d) to %s is not", w.actor.id, e.Floor, t.kind, t.n, t.i, t.to)
+		w.fail(floorsAreTrue, "%s claims that all messages up to %d are out, but %s(%d,%d) to %s is not", w.actor.id, e.Floor, t.kind, t.n, t.i, t.to)
 	}
 	if e.Floor > uint64(len(w.actor.log)) {
 		w.fail(floorsAreTrue, "%s claims a floor of %d before it is there", w.actor.id, e.Floor)

@@ -4,9 +4,9 @@ package main
 var ofRest = []Mutant{
 	{"rests-over-what-came-meanwhile", "P19: the newest entry speaks for the whole log only if nothing came between it and what it has read",
 		[]Edit{{"rest-covers-the-log", Without(4, 4)}}},
-	{"rests-with-letters-out", "P19: who rests has all its letters out",
+	{"rests-with-messages-out", "P19: who rests has all its messages out",
 		[]Edit{
-			{"rests-without-letters", Without(3, 3)},
+			{"rests-with-a-full-outbox", Without(3, 3)},
 			{"rest-covers-the-log", ReplaceTerm(4, 4, `e.Floor > entries`)},
 		}},
 	{"rests-without-its-due-time", "P11, P19: who rests says when it is due",
