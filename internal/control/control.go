@@ -1,6 +1,3 @@
-// Package control holds the entry points of a node: the control service on NATS
-// (`troupe.cmd.<verb>`), the index of runs, and the queries that read logs for clients. It
-// decides nothing about runs: it appends commands to logs and replays logs.
 package control
 
 import (

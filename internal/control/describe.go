@@ -65,7 +65,7 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 	return info, nil
 }
 
-// briefRun returns the row of a run with its current state: see look.go for what it reads.
+// briefRun returns the row of a run with its current state: see runview.go for what it reads.
 func (c *viewer) briefRun(ctx context.Context, row Row) (client.RunInfo, error) {
 	l, err := c.views.viewRun(ctx, row)
 	if isNewer(err) && row.State == client.RunFinished {

@@ -1,0 +1,32 @@
+// Package control is what a node does for its clients and for runs besides running agents: the control service on NATS
+// (`troupe.cmd.<verb>`), the index of runs, and the queries that read logs. How an agent goes on is decided by the
+// machines, from the log: for a live run this package appends commands and replays logs. It decides itself:
+//
+//   - whether a run is opened, continued, restored or forked, and when a conversation or a schedule begins its next one
+//   - which logs are removed: by a delete, by prune, by age or for room
+//   - who may ask: owners see and change their own runs only
+//   - how agents are canceled that their supervisor does not reach
+//
+// The files:
+//   - control.go, requests.go, fairqueue.go, decode.go, refusal.go, workgroup.go, parts.go: the service, the order of
+//     requests, their forms and errors, its goroutines; the parts that serve the verbs
+//   - owners.go, ownindex.go, agentcaller.go: whose a run is
+//   - runs.go, row.go, writtenrows.go, list.go, listrows.go: the index of runs and the lists of it
+//   - findrun.go, runview.go, runviews.go, superstates.go, replay.go, describe.go, viewer.go, replysize.go: one run or
+//     many, by rows and by what their logs have since
+//   - events.go, eventlist.go, eventpages.go, eventindex.go, logs.go, transcript.go: events, entries and messages again
+//   - open.go, queue.go, waiters.go, localrun.go, room.go, runlocks.go: opening runs, and waiting for them
+//   - history.go, uploads.go, attach.go: histories and files with which runs begin
+//   - commander.go, answers.go, approvals.go, storedanswers.go, context.go, backlog.go, permissions.go, subtreelimit.go,
+//     handoff.go: commands for live runs
+//   - questions.go, questioncontext.go, findquestion.go, lostcalls.go: open questions
+//   - stops.go, damaged.go: cancels, through the supervisor or without it
+//   - delete.go, prune.go, retention.go, retainplan.go, nearlyfull.go: the removal of runs
+//   - lanes.go, lanelogs.go, lanevisits.go, conversations.go: conversations
+//   - schedules.go, scheduler.go, scheduletrigger.go: schedules
+//   - factlog.go: logs of conversations and schedules, which belong to no actor
+//   - restore.go, restorecheck.go, restorechanges.go, restoremove.go, import.go: runs from files
+//   - forktree.go, forklogs.go, forkchange.go, forkrules.go: forks of a tree
+//   - nodes.go, inspect.go, loghealth.go, nodeevents.go: nodes, their logs and their events
+//   - schema.go, schemas/: the JSON Schemas of events
+package control
