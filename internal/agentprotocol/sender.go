@@ -83,12 +83,6 @@ func isAgentID(account, user string) bool {
 	return !strings.HasPrefix(account, "A") || len(account) != 56 || nkeys.IsValidPublicAccountKey(account)
 }
 
-// parseAgentID reads ACCOUNT.USER.
-func parseAgentID(text string) (account, user string, ok bool) {
-	account, user, ok = strings.Cut(text, ".")
-	return account, user, ok && isAgentID(account, user)
-}
-
 // signedInput is what a sender signs.
 func signedInput(account, user, subject, ts, nonce string, payload []byte) []byte {
 	sum := sha256.Sum256(payload)

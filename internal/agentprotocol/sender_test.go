@@ -110,7 +110,8 @@ func TestAgentIDs(t *testing.T) {
 		user + "." + account: false, account + ":" + user: false, strings.ToLower(account + "." + user): false, account + "." + user[:54]: false,
 		account + "." + user + ".extra": false, user: false, "acme corp." + user: false, account[:55] + "M." + user: false, "." + user: false,
 	} {
-		if _, _, ok := parseAgentID(text); ok != want {
+		account, user, ok := strings.Cut(text, ".")
+		if ok = ok && isAgentID(account, user); ok != want {
 			t.Errorf("%q: %v", text, ok)
 		}
 	}

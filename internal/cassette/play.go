@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/troupe-run/troupe/model"
 )
@@ -33,7 +32,6 @@ type Player struct {
 	dir   string
 	label Label
 	clean secretCleaner
-	pace  float64
 
 	mu   sync.Mutex
 	dirs []string // directories that replace the recorded one
@@ -55,14 +53,11 @@ type PlayConfig struct {
 	// Scrub is what Config.Scrub was: the player removes the secrets of a new request, too,
 	// before it compares.
 	Scrub func(string) string
-	// Pace is the speed of streams: 1 as they were recorded, 2 twice as fast.
-	// Default: at once.
-	Pace float64
 }
 
 // NewPlayer reads a cassette.
 func NewPlayer(cfg PlayConfig) (*Player, error) {
-	p := &Player{dir: cfg.Dir, clean: cfg.Scrub, pace: cfg.Pace, left: map[[sha256.Size]byte][]*tapedExchange{}}
+	p := &Player{dir: cfg.Dir, clean: cfg.Scrub, left: map[[sha256.Size]byte][]*tapedExchange{}}
 	if err := readFile(cfg.Dir, labelName, &p.label); err != nil {
 		return nil, err
 	}
@@ -178,11 +173,10 @@ func (p *Player) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
 	if t.Response == nil {
 		return nil, t.Failure.replayedError()
 	}
-	if err := p.waitUntil(req.Context(), began, t.Response.AfterMS); err != nil {
+	if err := req.Context().Err(); err != nil {
 		return nil, err
 	}
 	header := t.Response.Header.Clone()
@@ -191,7 +185,7 @@ func (p *Player) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	return &http.Response{Status: fmt.Sprintf("%d %s", t.Response.Status, http.StatusText(t.Response.Status)), StatusCode: t.Response.Status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, ContentLength: -1, Request: req,
-		Body: &playedBody{p: p, ctx: req.Context(), t: t, began: began}}, nil
+		Body: &playedBody{ctx: req.Context(), t: t}}, nil
 }
 
 // takeExchange finds the exchange of a request, and uses it up.
@@ -208,29 +202,12 @@ func (p *Player) takeExchange(req *http.Request, body []byte) (*tapedExchange, e
 	return list[0], nil
 }
 
-// waitUntil waits until the recorded time, at the pace.
-func (p *Player) waitUntil(ctx context.Context, began time.Time, atMS int64) error {
-	if p.pace <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(time.Until(began.Add(time.Duration(float64(atMS) / p.pace * float64(time.Millisecond)))))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // playedBody is the body of a response that is played.
 type playedBody struct {
-	p     *Player
-	ctx   context.Context
-	t     *tapedExchange
-	began time.Time
-	at    int
-	rest  bytes.Reader
+	ctx  context.Context
+	t    *tapedExchange
+	at   int
+	rest bytes.Reader
 }
 
 // Read gives a chunk at a time, as it was read when it was recorded.
@@ -243,9 +220,6 @@ func (b *playedBody) Read(into []byte) (int, error) {
 			return 0, b.endBody()
 		}
 		c := b.t.Response.Chunks[b.at]
-		if err := b.p.waitUntil(b.ctx, b.began, c.AtMS); err != nil {
-			return 0, err
-		}
 		b.at++
 		b.rest.Reset(c.chunkBytes())
 	}

@@ -149,9 +149,6 @@ func checkPath(pattern string) error {
 // Tool returns the tool that the rule names; it may hold a *.
 func (r Rule) Tool() string { return r.tool }
 
-// IsWhole reports whether the rule is about all calls of its tool.
-func (r Rule) IsWhole() bool { return r.pattern == "" }
-
 // Agent returns the one agent of the run that the rule is about, if it is about delegating or handing off to one.
 func (r Rule) Agent() (name string, ok bool) {
 	isOne := (r.tool == delegateTool || r.tool == handoffTool) && r.pattern != "" && !strings.ContainsAny(r.pattern, "*/")

@@ -41,47 +41,15 @@ func TestStableLayersPrecedeDynamicOnes(t *testing.T) {
 	}
 }
 
-func TestChildLayerReplacesItsParent(t *testing.T) {
-	base := prompt.Layer{Name: "base", Content: "Be brief.", Priority: prompt.RolePriority}
-	house := prompt.Layer{Name: "house", Content: "Speak German.", Parent: "base", Priority: prompt.RolePriority}
-	if got := mustCompose(t, base, house); got.Stable != "Speak German." {
-		t.Errorf("replaced: %q", got.Stable)
-	}
-	house.Merge = true
-	team := prompt.Layer{Name: "team", Content: "Say you.", Parent: "house", Merge: true, Priority: prompt.RolePriority}
-	if got := mustCompose(t, team, base, house); got.Stable != "Be brief.\n\nSpeak German.\n\nSay you." {
-		t.Errorf("merged: %q", got.Stable)
-	}
-	house.Merge, team.Merge = true, false
-	if got := mustCompose(t, team, base, house); got.Stable != "Say you." {
-		t.Errorf("replaced with all that the parent keeps: %q", got.Stable)
-	}
-	house.Merge, team.Merge = false, true
-	if got := mustCompose(t, team, base, house); got.Stable != "Speak German.\n\nSay you." {
-		t.Errorf("merged with one that replaces: %q", got.Stable)
-	}
-}
-
-func TestLayersAreChosenByTheirTags(t *testing.T) {
-	p, err := prompt.Compose([]prompt.Layer{{Name: "a", Content: "A", Tags: []string{"system", "en"}}, {Name: "b", Content: "B", Tags: []string{"system"}}}, "system", "en")
-	if err != nil || p.Stable != "A" {
-		t.Errorf("%+v, %v", p, err)
-	}
-}
-
-// A cycle of parents is refused with the names in it, and so is an ambiguous set of layers.
+// An ambiguous set of layers is refused.
 func TestInvalidLayersAreRefusedByName(t *testing.T) {
 	for name, c := range map[string]struct {
 		layers []prompt.Layer
 		want   error
 		says   string
 	}{
-		"a circle":          {[]prompt.Layer{{Name: "a", Parent: "b"}, {Name: "b", Parent: "c"}, {Name: "c", Parent: "a"}}, prompt.ErrCycle, "a → b → c → a"},
-		"its own parent":    {[]prompt.Layer{{Name: "a", Parent: "a"}}, prompt.ErrCycle, "a → a"},
-		"an unknown parent": {[]prompt.Layer{{Name: "a", Parent: "z"}}, prompt.ErrParent, `"z"`},
-		"two children":      {[]prompt.Layer{{Name: "a"}, {Name: "b", Parent: "a"}, {Name: "c", Parent: "a"}}, prompt.ErrSameParent, `"b" and "c"`},
-		"one name twice":    {[]prompt.Layer{{Name: "a"}, {Name: "a"}}, prompt.ErrLayerName, `"a"`},
-		"no name":           {[]prompt.Layer{{Content: "x"}}, prompt.ErrLayerName, `""`},
+		"one name twice": {[]prompt.Layer{{Name: "a"}, {Name: "a"}}, prompt.ErrLayerName, `"a"`},
+		"no name":        {[]prompt.Layer{{Content: "x"}}, prompt.ErrLayerName, `""`},
 	} {
 		_, err := prompt.Compose(c.layers)
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {

@@ -9,7 +9,6 @@ import (
 
 // Names of attributes of requests, of the semantic conventions.
 const (
-	AttributeRun          = keyRun
 	AttributeConversation = keyConversation
 	AttributeOperation    = keyOperation
 	AttributeTool         = keyToolName

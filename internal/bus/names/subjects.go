@@ -31,20 +31,19 @@ const (
 // AgentsSubjects matches the whole Synadia Agent Protocol, DiscoverySubjects the discovery of
 // NATS services. Neither has our prefix.
 const (
-	AgentsSubjects     = "agents.>"
-	HeartbeatSubjects  = "agents.hb.>"
-	DiscoverySubjects  = "$SRV.>"
-	boxToken           = "box"
-	eventToken         = "evt"
-	contentToken       = "content"
-	commandToken       = "cmd"
-	ownerToken         = "as"
-	triggerToken       = "trigger"
-	triggerTokensMax   = 4
-	answerToken        = "answer"
-	storedToken        = "stored"
-	boxSubjectTokens   = 6
-	eventSubjectTokens = 6
+	AgentsSubjects    = "agents.>"
+	HeartbeatSubjects = "agents.hb.>"
+	DiscoverySubjects = "$SRV.>"
+	boxToken          = "box"
+	eventToken        = "evt"
+	contentToken      = "content"
+	commandToken      = "cmd"
+	ownerToken        = "as"
+	triggerToken      = "trigger"
+	triggerTokensMax  = 4
+	answerToken       = "answer"
+	storedToken       = "stored"
+	boxSubjectTokens  = 6
 )
 
 var (
@@ -230,17 +229,6 @@ func (n Names) RunChanges(run string) (string, error) {
 
 // AllEvents matches every event.
 func (n Names) AllEvents() string { return n.Prefix() + "." + eventToken + ".>" }
-
-// ParseEvent reads an event subject.
-func (n Names) ParseEvent(subject string) (run, agent, kind string, err error) {
-	rest, ok := strings.CutPrefix(subject, n.Prefix()+"."+eventToken+".")
-	if !ok || strings.Count(rest, ".") != eventSubjectTokens-3 {
-		return "", "", "", fmt.Errorf("%w: %q is no event", ErrSubject, subject)
-	}
-	run, rest, _ = strings.Cut(rest, ".")
-	agent, kind, _ = strings.Cut(rest, ".")
-	return run, agent, kind, nil
-}
 
 // CommandSubject is the subject of a verb of the control service.
 func (n Names) CommandSubject(verb string) (string, error) {

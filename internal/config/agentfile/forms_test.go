@@ -76,7 +76,7 @@ func TestPermissionsOfOpenCodeOnlyTakeAway(t *testing.T) {
 	} {
 		def, _ := mustParse(t, "---\ndescription: d\n"+text+"\n---\np")
 		for _, tool := range []string{"read_file", "write_file", "edit_file", "shell", "http_get", "mcp__x__y"} {
-			if want := !slices.Contains(gone, tool) && !(text == "permission: deny" && tool == "mcp__x__y"); def.AllowsTool(tool) != want {
+			if want := !slices.Contains(gone, tool) && !(text == "permission: deny" && tool == "mcp__x__y"); allowsTool(def, tool) != want {
 				t.Errorf("%s: Allows(%s) is %v", text, tool, !want)
 			}
 		}
@@ -95,7 +95,7 @@ func TestPermissionsOfOpenCodeOnlyTakeAway(t *testing.T) {
 func TestToolsOfOtherProgramsAreNamedInOneNote(t *testing.T) {
 	def, notes := mustParse(t, "---\ndescription: d\ntools: Read, WebSearch, TodoWrite, TaskGet, SendMessage, AskUserQuestion, github/issues\nemoji: x\ncolor: red\n---\np")
 	want := "[agents/auditor.md:4: emoji, color are kept and have no effect here agents/auditor.md:3: troupe has no WebSearch, TodoWrite, TaskGet; the agent goes without]"
-	if fmt.Sprint(notes) != want || !def.AllowsTool("send_message") || !def.AllowsTool("ask_human") || !def.AllowsTool("mcp__github__issues") {
+	if fmt.Sprint(notes) != want || !allowsTool(def, "send_message") || !allowsTool(def, "ask_human") || !allowsTool(def, "mcp__github__issues") {
 		t.Errorf("%v", notes)
 	}
 }

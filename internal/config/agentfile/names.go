@@ -101,27 +101,6 @@ func (r ToolRef) matchesTool(tool string) bool {
 	return r.Name == tool || strings.HasPrefix(r.Name, "mcp__") && strings.HasPrefix(tool, r.Name+"__")
 }
 
-// AllowsTool reports whether the definition lets its agent have a tool at all, under
-// some arguments at least. A tool of its own is allowed unless it is disallowed;
-// a ref in DisallowedTools that names arguments forbids only those, so it does
-// not count here.
-func (d Definition) AllowsTool(tool string) bool {
-	for _, r := range d.DisallowedTools {
-		if r.Args == "" && r.matchesTool(tool) {
-			return false
-		}
-	}
-	if d.Tools == nil {
-		return true
-	}
-	for _, c := range d.Commands {
-		if c.Name == tool {
-			return true
-		}
-	}
-	return slices.ContainsFunc(d.Tools, func(r ToolRef) bool { return r.matchesTool(tool) })
-}
-
 // suggestDistance is the maximum number of letters in which a suggested name may differ.
 const suggestDistance = 2
 
