@@ -196,6 +196,14 @@ func answeredBy(name string) string {
 	return name
 }
 
+// namedBy is answeredBy for a request that may name nobody.
+func namedBy(name string) string {
+	if name == "" {
+		return ""
+	}
+	return answeredBy(name)
+}
+
 // answerID is the id of the entry of an answer. An agent drops an entry whose id it has seen, so no
 // other request, and no answer to another question, may have the same: clients choose request ids,
 // which have no colon.

@@ -41,7 +41,7 @@ func (c *commander) changeBacklog(ctx context.Context, r client.BacklogRequest) 
 	if err := checkRequestsLeft(mailbox.At(r.RunID, mailbox.Super), full.requests); err != nil {
 		return nil, err
 	}
-	f := supervisor.BacklogSet{Request: r.Request, Title: r.Title, Text: r.Text, Drop: r.Drop, By: r.By}
+	f := supervisor.BacklogSet{Request: r.Request, Title: r.Title, Text: r.Text, Drop: r.Drop, By: namedBy(r.By)}
 	if repeated := supervisor.TaskOfRequest(full.state, r.Request) != ""; !repeated && l.state() != client.RunFinished {
 		if why := supervisor.CheckBacklog(full.state, f); why != "" {
 			return nil, badBacklog("%s", why)

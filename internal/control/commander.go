@@ -188,7 +188,7 @@ func (c *commander) setPolicy(ctx context.Context, r client.PolicyRequest) (any,
 	if len(r.By) > policyByMax {
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("by has %d bytes, at most %d are allowed", len(r.By), policyByMax)}
 	}
-	f := supervisor.PolicySet{Policy: compiled, By: r.By}
+	f := supervisor.PolicySet{Policy: compiled, By: namedBy(r.By)}
 	return c.appendCommand(ctx, r.RunID, r.Request, "", "", f.Kind(), f)
 }
 
@@ -227,6 +227,6 @@ func (c *commander) setBudget(ctx context.Context, r client.BudgetRequest) (any,
 		return nil, &client.Error{Code: client.CodeBad, Text: "the price of " + l.row.Model + " is unknown, so a limit in money cannot be kept",
 			Hint: "limit the tokens"}
 	}
-	f := supervisor.LimitSet{Limits: r.Limits, Patch: r.Patch, Freeze: r.Freeze, By: shortTitle(r.By)}
+	f := supervisor.LimitSet{Limits: r.Limits, Patch: r.Patch, Freeze: r.Freeze, By: namedBy(r.By)}
 	return c.appendToViewed(ctx, l, r.Request, "", "", f.Kind(), f)
 }

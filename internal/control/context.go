@@ -66,7 +66,7 @@ func (c *commander) changeContext(ctx context.Context, r client.ContextRequest) 
 	if err := checkRequestsLeft(mailbox.At(r.RunID, mailbox.Super), full.requests); err != nil {
 		return nil, err
 	}
-	f := supervisor.ContextSet{Agent: spec.ID(r.Agent), Layers: r.Layers, RemoveTools: r.RemoveTools, By: r.By}
+	f := supervisor.ContextSet{Agent: spec.ID(r.Agent), Layers: r.Layers, RemoveTools: r.RemoveTools, By: namedBy(r.By)}
 	if len(r.AddTools) > 0 {
 		if c.cfg.FindTools == nil {
 			return nil, badContext("this node adds no tools")

@@ -121,6 +121,11 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if err := c.appendOpened(ctx, opened); err != nil {
 		return nil, err
 	}
+	if r.Owner != "" { // somebody else may have opened a run of this id meanwhile: the first entry of its log decides
+		if err := c.owners.checkOwnRun(ctx, r.RunID, r.Owner); err != nil {
+			return nil, err
+		}
+	}
 	if r.History != nil {
 		c.purgeUploadedHistory(ctx, mailbox.At(r.RunID, string(spec.Root)).In(opened.RootPlace()))
 	}
@@ -246,7 +251,7 @@ func (c *opener) addRow(ctx context.Context, info client.RunInfo) error {
 	}
 	err := c.cfg.Runs.changeMissing(ctx, info.RunID, func(i *client.RunInfo) {
 		i.Title, i.Model, i.Node, i.Started = info.Title, info.Model, info.Node, info.Started
-		i.State, i.Conversation, i.Owner = cmp.Or(i.State, info.State), info.Conversation, info.Owner
+		i.State, i.Conversation, i.Owner = cmp.Or(i.State, info.State), info.Conversation, cmp.Or(info.Owner, i.Owner)
 	})
 	if bus.IsFull(err) { // the run works, and its node adds the row once there is room
 		c.cfg.logger().Warn("a run was not added to the index", "run", info.RunID, "error", err)

@@ -88,7 +88,7 @@ func (c *ownerCheck) checkOwner(ctx context.Context, request any) error {
 	case *client.GetRequest:
 		run = r.RunID
 	case *client.CancelRequest:
-		run = r.RunID
+		run, r.By = r.RunID, owner
 	case *client.SteerRequest:
 		run = r.RunID
 	case *client.AnswerRequest:

@@ -56,7 +56,7 @@ func (c *commander) narrowPermissions(ctx context.Context, r client.PermissionsR
 	if c.cfg.ParseNarrowing == nil {
 		return nil, badNarrowing("this node reads no rules")
 	}
-	f := supervisor.PermissionsSet{Agent: spec.ID(r.Agent), Request: r.Request, By: r.By, ByOwner: requestOwner(ctx) != ""}
+	f := supervisor.PermissionsSet{Agent: spec.ID(r.Agent), Request: r.Request, By: namedBy(r.By), ByOwner: requestOwner(ctx) != ""}
 	if f.Rights, err = c.cfg.ParseNarrowing(full.state.Run, r); err != nil {
 		return nil, err
 	}

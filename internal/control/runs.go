@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/clip"
 )
 
 // Runs is the index of runs: a hint for lists, kept in a key-value bucket. The log of a run
@@ -199,7 +200,10 @@ func (r *Runs) Remove(ctx context.Context, run string) error {
 	return nil
 }
 
-// summarizeRow returns a row as the index has it: the answer and the agents of a run are in its
+// rowTextBytes is the most of a text in a row: what a model, a provider or a client wrote must not fill the index.
+const rowTextBytes = 2 << 10
+
+// summarizeRow returns a row as the index has it: the answer, the agents and the whole texts of a run are in its
 // log, and before its end there is no result.
 func summarizeRow(i client.RunInfo) client.RunInfo {
 	if i.State != client.RunFinished {
@@ -208,6 +212,12 @@ func summarizeRow(i client.RunInfo) client.RunInfo {
 	if i.Result != nil {
 		short := *i.Result
 		short.Text, short.Agents = "", nil
+		short.Detail, short.Journal = clip.Text(short.Detail, rowTextBytes), clip.Text(short.Journal, rowTextBytes)
+		if short.Cancel != nil {
+			cancel := *short.Cancel
+			cancel.Why = clip.Text(cancel.Why, rowTextBytes)
+			short.Cancel = &cancel
+		}
 		i.Result = &short
 	}
 	return i

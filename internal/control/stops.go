@@ -40,7 +40,10 @@ type canceler struct {
 // the client that the cancel was not requested, so cancelRun returns the current account
 // instead.
 func (c *canceler) cancelRun(ctx context.Context, r client.CancelRequest) (any, error) {
-	f := agent.Canceled{Why: r.Why, Now: r.Now, Of: spec.ID(r.Agent), By: shortTitle(r.By)}
+	if err := checkWhy(r.Why); err != nil {
+		return nil, err
+	}
+	f := agent.Canceled{Why: r.Why, Now: r.Now, Of: spec.ID(r.Agent), By: namedBy(r.By)}
 	row, err := c.lookup.findRun(ctx, r.RunID)
 	if err != nil {
 		return nil, err
@@ -66,6 +69,16 @@ func (c *canceler) cancelRun(ctx context.Context, r client.CancelRequest) (any, 
 		}
 	}
 	return c.awaitStops(ctx, v.runView, r, f), nil
+}
+
+// whyBytesMax is the longest reason of a cancel. It becomes part of the result, of events, and of the row of the index.
+const whyBytesMax = 1 << 10
+
+func checkWhy(why string) error {
+	if len(why) <= whyBytesMax {
+		return nil
+	}
+	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("why has %d bytes, more than %d", len(why), whyBytesMax), Hint: "give a shorter reason; `troupe steer` takes longer texts"}
 }
 
 // isCancelLogged reports whether the log has a cancel already: then it needs no second entry.

@@ -19,7 +19,7 @@ func (c *commander) setSubtreeLimit(ctx context.Context, r client.BudgetRequest)
 	if err := names.CheckToken(r.Agent); err != nil {
 		return nil, bad("`troupe budget` shows the ids of agents", "agent: %v", err)
 	}
-	f := supervisor.SubtreeLimitSet{Agent: spec.ID(r.Agent), By: shortTitle(r.By)}
+	f := supervisor.SubtreeLimitSet{Agent: spec.ID(r.Agent), By: namedBy(r.By)}
 	f.Limit = budget.Limit{Tokens: r.Limits.Tokens, Nano: r.Limits.Nano, Calls: r.Limits.Calls}
 	switch {
 	case r.Freeze && r.Unfreeze:
