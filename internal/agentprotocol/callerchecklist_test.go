@@ -44,6 +44,7 @@ const (
 func TestCallerChecklist(t *testing.T) {
 	t.Parallel()
 	done := []string{`{"type":"status","data":"ack"}`, `{"type":"response","data":"done"}`, ""}
+	var running sync.WaitGroup // they wait more than they work: all at once
 	for _, k := range []struct {
 		item, info, subject string
 		sends               []string
@@ -69,18 +70,23 @@ func TestCallerChecklist(t *testing.T) {
 			[]string{`{"type":"status","data":"ack"}`, `{"type":"later","data":[1]}`, `{"type":"status","data":"later"}`, `{"type":"response","data":{"text":"do","later":1}}`, `{"type":"response","data":"ne"}`, ""}, "done", nil},
 		{"applies an inactivity timeout", infoOf("claude-code", "derek", "reviewer", "0.3", usualSubject, usualEndpoint), usualSubject, done[:2], "[partial: the first 4 bytes of an answer that did not end]\ndone", errVanished},
 	} {
-		t.Run(k.item, func(t *testing.T) {
-			t.Parallel()
-			nc := connectServer(t)
-			rawAgent(t, nc, k.subject, []string{"not json", k.info}, func(m *nats.Msg) { publish(t, nc, m.Reply, k.sends...) })
-			c := newCaller(t, nc, time.Minute, 2*shortWait)
-			c.discovery = 4 * shortWait
-			text, err := c.Call(t.Context(), CallRequest{Name: "cc/derek/reviewer", Task: "Review A."})
-			if text != k.text || !errors.Is(err, k.want) {
-				t.Errorf("%q %v", text, err)
-			}
+		running.Go(func() {
+			t.Run(k.item, func(t *testing.T) {
+				nc := connectServer(t)
+				rawAgent(t, nc, k.subject, []string{"not json", k.info}, func(m *nats.Msg) { publish(t, nc, m.Reply, k.sends...) })
+				c := newCaller(t, nc, time.Minute, awhile)
+				c.discovery = awhile
+				if k.want == nil {
+					c.silence, c.discovery = time.Minute, time.Minute
+				}
+				text, err := c.Call(t.Context(), CallRequest{Name: "cc/derek/reviewer", Task: "Review A."})
+				if text != k.text || !errors.Is(err, k.want) {
+					t.Errorf("%q %v", text, err)
+				}
+			})
 		})
 	}
+	running.Wait()
 }
 
 // The caller inspects the error headers of a message before its body, and takes only an empty message without headers
