@@ -46,11 +46,11 @@ func newLogStatus(at mailbox.Address) *logStatus {
 	e := &logStatus{senders: map[string]bool{}}
 	if at.Agent() == mailbox.Super {
 		e.super = &activation.Supervisor{Addr: at}
-		e.reader = activation.NewLogReader(at, "", mailbox.Epoch{}, e.super)
+		e.reader = activation.Watch(at, e.super)
 		return e
 	}
 	e.agent = &activation.Agent{Addr: at}
-	e.reader = activation.NewLogReader(at, "", mailbox.Epoch{}, e.agent)
+	e.reader = activation.Watch(at, e.agent)
 	return e
 }
 

@@ -290,11 +290,11 @@ func (l *indexedLog) forget() { l.reader, l.agent, l.bytes = nil, nil, 0 }
 func (l *indexedLog) begin() {
 	l.agent, l.bytes = nil, 0
 	if l.at.Agent() == mailbox.Super {
-		l.reader = activation.NewLogReader(l.at, "", mailbox.Epoch{}, &activation.Supervisor{Addr: l.at, Watch: true})
+		l.reader = activation.Watch(l.at, &activation.Supervisor{Addr: l.at, Watch: true})
 		return
 	}
 	l.agent = &activation.Agent{Addr: l.at, Watch: true}
-	l.reader = activation.NewLogReader(l.at, "", mailbox.Epoch{}, l.agent)
+	l.reader = activation.Watch(l.at, l.agent)
 }
 
 // unreadEntry is an entry of a log.

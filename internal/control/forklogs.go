@@ -197,7 +197,7 @@ func sentTasks(log []mailbox.Message) map[messageID]taskBody {
 		return nil
 	}
 	w := &taskWatch{Supervisor: activation.Supervisor{Addr: log[0].To}, tasks: map[messageID]taskBody{}}
-	reader := activation.NewLogReader(log[0].To, "", mailbox.Epoch{}, w)
+	reader := activation.Watch(log[0].To, w)
 	for _, m := range log {
 		reader.Next(m)
 	}

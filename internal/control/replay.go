@@ -18,7 +18,7 @@ import (
 // form ends it with an error: this program cannot know its effect, so it reports nothing
 // about the log and appends nothing to it.
 func replay(ctx context.Context, post mailbox.Store, at mailbox.Address, m activation.Machine, each func(mailbox.Message) error) (*activation.LogReader, error) {
-	l := activation.NewLogReader(at, "", mailbox.Epoch{}, m)
+	l := activation.Watch(at, m)
 	err := post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
 		if r := l.Next(e); errors.Is(r.Err, mailbox.ErrForm) {
 			return newerLog(at)

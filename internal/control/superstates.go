@@ -109,7 +109,7 @@ func isOutOfTime(err error) bool {
 func newSuperState(run string) *superState {
 	at := mailbox.At(run, mailbox.Super)
 	m := &activation.Supervisor{Addr: at}
-	return &superState{run: run, machine: m, reader: activation.NewLogReader(at, "", mailbox.Epoch{}, m)}
+	return &superState{run: run, machine: m, reader: activation.Watch(at, m)}
 }
 
 // readOn replays what follows. found: the log still holds the entry up to which it was replayed.

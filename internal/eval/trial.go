@@ -89,7 +89,7 @@ func (c *Case) runToEnd(ctx context.Context) (*caseRun, error) {
 		seen: map[string]int{}, asked: map[string]bool{}, answered: map[string]bool{}, fired: map[int]bool{}}
 	t.models.cancels, t.models.onAsk = t.cancels, func(agentID string) { t.enqueueMessage(mockAskedMessage{agentID}) }
 	t.mocks = newToolMocks(c, t.cancels, func(name string, call tool.Call) { t.enqueueMessage(mockCalledMessage{name, call}) })
-	l := activation.NewLogReader(t.super.Addr, "", mailbox.Epoch{}, t.super)
+	l := activation.Watch(t.super.Addr, t.super)
 	untail, err := t.post.Tail(ctx, func(m mailbox.Message) {
 		t.cancels.note(m)
 		if m.To == t.super.Addr {

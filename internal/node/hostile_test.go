@@ -487,9 +487,9 @@ func TestGarbageInALogIsIgnored(t *testing.T) {
 	for at, n := range appended {
 		var l *activation.LogReader
 		if at.Agent() == mailbox.Super {
-			l = activation.NewLogReader(at, "", mailbox.Epoch{}, &activation.Supervisor{Addr: at})
+			l = activation.Watch(at, &activation.Supervisor{Addr: at})
 		} else {
-			l = activation.NewLogReader(at, "", mailbox.Epoch{}, &activation.Agent{Addr: at})
+			l = activation.Watch(at, &activation.Agent{Addr: at})
 		}
 		err := h.post.Read(testContext(t), at, 0, 0, func(m mailbox.Message) error {
 			l.Next(m)

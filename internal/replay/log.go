@@ -78,7 +78,7 @@ func newReplayedLog(at mailbox.Address, watch bool) *replayedLog {
 		l.agent = &activation.Agent{Addr: at, Watch: watch}
 		l.machine = l.agent
 	}
-	l.reader = activation.NewLogReader(at, "", mailbox.Epoch{}, l)
+	l.reader = activation.Watch(at, l)
 	return l
 }
 

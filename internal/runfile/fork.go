@@ -145,7 +145,7 @@ func newPointFinder(point string) (pointFinder, error) {
 // findIn returns the index of the entry in the log.
 func (p pointFinder) findIn(log []mailbox.Message) (int, error) {
 	m := &activation.Agent{Addr: log[0].To}
-	reader := activation.NewLogReader(log[0].To, "", mailbox.Epoch{}, m)
+	reader := activation.Watch(log[0].To, m)
 	complete, asks := -1, -1
 	for i, entry := range log {
 		before := m.State

@@ -131,7 +131,7 @@ func newTaking(entries []mailbox.Message, id spec.ID, to string, atMS int64) (*t
 	}
 	super := mailbox.At(t.from, mailbox.Super)
 	m := &activation.Supervisor{Addr: super}
-	reader := activation.NewLogReader(super, "", mailbox.Epoch{}, m)
+	reader := activation.Watch(super, m)
 	for _, entry := range t.logs[super] {
 		t.others = append(t.others, t.othersUse(m.State))
 		if r := reader.Next(entry); r.Err != nil {
@@ -144,7 +144,7 @@ func newTaking(entries []mailbox.Message, id spec.ID, to string, atMS int64) (*t
 }
 
 func readAll(at mailbox.Address, log []mailbox.Message, m activation.Machine) error {
-	reader := activation.NewLogReader(at, "", mailbox.Epoch{}, m)
+	reader := activation.Watch(at, m)
 	for _, entry := range log {
 		if r := reader.Next(entry); r.Err != nil {
 			return fmt.Errorf("%w: %w", ErrOneAgent, r.Err)

@@ -30,7 +30,7 @@ func noteMessages(log []mailbox.Message, heard map[messageID][]byte) {
 
 func watchMessages(log []mailbox.Message, m activation.Machine, note func(activation.OutboxMessage)) {
 	w := &messageWatch{Machine: m, note: note}
-	reader := activation.NewLogReader(log[0].To, "", mailbox.Epoch{}, w)
+	reader := activation.Watch(log[0].To, w)
 	for _, m := range log {
 		reader.Next(m)
 	}

@@ -163,7 +163,7 @@ func eachEvent(ctx context.Context, logs mailbox.Post, at mailbox.Address, each 
 	if at.Agent() == mailbox.Super {
 		machine = super
 	}
-	reader := activation.NewLogReader(at, "", mailbox.Epoch{}, machine)
+	reader := activation.Watch(at, machine)
 	err := logs.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
 		r := reader.Next(m)
 		return each(r.N, reader.At, activation.EventsOf(at, "", "", r.N, reader.At, r.Events))

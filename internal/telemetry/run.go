@@ -70,7 +70,7 @@ func (c *runCache) find(ctx context.Context, run string) (runFacts, error) {
 func (c *runCache) read(ctx context.Context, run string) (f runFacts, err error) {
 	at := mailbox.At(run, mailbox.Super)
 	machine := &activation.Supervisor{Addr: at}
-	reader := activation.NewLogReader(at, "", mailbox.Epoch{}, machine)
+	reader := activation.Watch(at, machine)
 	err = c.cfg.Logs.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
 		reader.Next(m)
 		if machine.State.Run.Run == "" {

@@ -106,8 +106,8 @@ func (f *replayedRun) checkAgreement(at mailbox.Address, said map[string]mailbox
 // machine must not notice the difference. What a tool returned is evidence, and stays.
 func (f *replayedRun) replayLog(at mailbox.Address) {
 	was, without := newScribe(at), newScribe(at)
-	one := activation.NewLogReader(at, "", mailbox.Epoch{}, was)
-	other := activation.NewLogReader(at, "", mailbox.Epoch{}, without)
+	one := activation.Watch(at, was)
+	other := activation.Watch(at, without)
 	var force mailbox.Epoch
 	var forcer string
 	reservations, replied, again, ahead := map[string]bool{}, 0, map[string]bool{}, 0

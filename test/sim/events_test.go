@@ -88,7 +88,7 @@ func seedEvents(t *testing.T, seed int64, kinds map[string]int) []byte {
 		if box.At.Agent() == mailbox.Super {
 			m = &activation.Supervisor{Addr: box.At, Watch: true}
 		}
-		l := activation.NewLogReader(box.At, "", mailbox.Epoch{}, m)
+		l := activation.Watch(box.At, m)
 		for _, entry := range box.Entries {
 			read := l.Next(entry)
 			for _, e := range activation.EventsOf(box.At, "", "", read.N, l.At, read.Events) {

@@ -76,7 +76,7 @@ func (w *shadowReader) resetReader(p *population, a *actor) {
 		w.agent = &activation.Agent{Addr: a.addr}
 		w.judge = newAgentJudge(p, a)
 	}
-	w.reader = activation.NewLogReader(a.addr, "", mailbox.Epoch{}, w)
+	w.reader = activation.Watch(a.addr, w)
 }
 
 // readAgain reads a damaged log from its start.
