@@ -114,7 +114,7 @@ func startMember(s State, m Member, t spec.Task, past agent.Recalled) (State, []
 // follows from the call) and one whose child id is not below the sender.
 func handleDelegate(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	parent, ok := s.Member(from)
-	if _, exists := s.Member(f.Child); !ok || exists || !strings.HasPrefix(string(f.Child), string(from)+"-") { //mutant:child-exists
+	if _, exists := s.Member(f.Child); !ok || exists || !f.Child.IsBelow(from) { //mutant:child-exists
 		return s, nil
 	}
 	f.Name = cmp.Or(f.Name, parent.Name)
@@ -324,7 +324,7 @@ func endMember(s State, m Member) (State, []Effect) {
 		}
 	}
 	var stops []Effect
-	s.roster, stops = s.roster.stopOrphans(m)
+	s.roster, stops = s.roster.stopDescendants(m)
 	fx = append(fx, stops...)
 	if m.ID == spec.Root && s.Phase != Over {
 		s.Outcome = m.Outcome

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/benbjohnson/immutable"
 
@@ -93,11 +92,10 @@ func (r roster) tellLive(fact agent.Fact) []Effect {
 // a Delegate of theirs that is in flight begins nothing.
 func (r roster) stopBelow(of spec.ID, f agent.Canceled) (roster, []Effect) {
 	var fx []Effect
-	below := string(of) + "-"
 	it := r.byID.Iterator()
-	for it.Seek(below); !it.Done(); {
+	for it.Seek(string(of) + "-"); !it.Done(); {
 		id, member, _ := it.Next()
-		if !strings.HasPrefix(id, below) {
+		if !spec.ID(id).IsBelow(of) {
 			break
 		}
 		if member.Done { //mutant:background-child-outlives-its-parent
@@ -111,10 +109,10 @@ func (r roster) stopBelow(of spec.ID, f agent.Canceled) (roster, []Effect) {
 	return r, fx
 }
 
-// stopOrphans stops all live descendants of a member that has ended, not only its
+// stopDescendants stops all live descendants of a member that has ended, not only its
 // children: until these have ended, too, the members below them would continue. It
 // marks them, so that a Delegate of theirs that is in flight begins nothing.
-func (r roster) stopOrphans(m Member) (roster, []Effect) {
+func (r roster) stopDescendants(m Member) (roster, []Effect) {
 	if m.Children == 0 { //mutant:orphans-live-on
 		return r, nil
 	}
@@ -179,7 +177,7 @@ func (r roster) eachBelow(id spec.ID, each func(Member)) {
 	it := r.byID.Iterator()
 	for it.Seek(string(id) + "-"); !it.Done(); {
 		key, c, _ := it.Next()
-		if !strings.HasPrefix(key, string(id)+"-") {
+		if !spec.ID(key).IsBelow(id) {
 			return
 		}
 		each(*c)

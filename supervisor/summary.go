@@ -226,7 +226,7 @@ func (r Summary) TallyOf(of spec.ID) (t Tally, ok bool) {
 		return r.Tally, true
 	}
 	for _, a := range r.Agents {
-		if a.ID == of || strings.HasPrefix(string(a.ID), string(of)+"-") {
+		if a.ID == of || a.ID.IsBelow(of) {
 			t.count(a)
 		}
 	}

@@ -17,6 +17,9 @@ type ID string
 // Root is the root agent of a run: the one that gets the task.
 const Root ID = "root"
 
+// IsBelow reports whether an agent is below another one: its id begins with that of the other.
+func (id ID) IsBelow(of ID) bool { return strings.HasPrefix(string(id), string(of)+"-") }
+
 // Above are the ancestors of an agent, its parent first, as its id names them.
 func (id ID) Above() (list []ID) {
 	for {

@@ -148,7 +148,7 @@ func (c *canceler) awaitMembers(ctx context.Context, l runView, r client.CancelR
 // isCanceled reports whether a cancel of an agent includes a member: the agent and all
 // below it; for the root, all members.
 func isCanceled(of, id spec.ID) bool {
-	return isWhole(of) || id == of || strings.HasPrefix(string(id), string(of)+"-")
+	return isWhole(of) || id == of || id.IsBelow(of)
 }
 
 // isWhole reports whether a cancel of an agent is one of the whole run.

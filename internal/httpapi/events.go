@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 )
 
@@ -44,7 +45,7 @@ type eventFilter struct {
 }
 
 func (f eventFilter) includes(e client.Event) bool {
-	if f.agent != "" && e.Agent != f.agent && !strings.HasPrefix(e.Agent, f.agent+"-") {
+	if f.agent != "" && e.Agent != f.agent && !spec.ID(e.Agent).IsBelow(spec.ID(f.agent)) {
 		return false
 	}
 	group, _, _ := strings.Cut(e.Kind, ".")

@@ -154,7 +154,7 @@ func readAll(at mailbox.Address, log []mailbox.Message, m activation.Machine) er
 }
 
 // below reports whether an agent is the one of an id, or below it.
-func below(id, other string) bool { return other == id || strings.HasPrefix(other, id+"-") }
+func below(id, other string) bool { return other == id || spec.ID(other).IsBelow(spec.ID(id)) }
 
 // name is the id of an agent in the new run.
 func (t *taking) name(id string) string { return string(spec.Root) + strings.TrimPrefix(id, t.id) }

@@ -1,11 +1,11 @@
 package term
 
-import "strings"
+import "github.com/troupe-run/troupe/agent/spec"
 
 // isFrozen reports whether the budget of an agent, or that of an agent above it, is frozen.
 func (t *Tree) isFrozen(id string) bool {
 	for at := range t.frozen {
-		if at == id || strings.HasPrefix(id, at+"-") {
+		if at == id || spec.ID(id).IsBelow(spec.ID(at)) {
 			return true
 		}
 	}

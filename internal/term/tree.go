@@ -2,7 +2,6 @@ package term
 
 import (
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
@@ -131,7 +130,7 @@ func (t *Tree) IsToolRunning() bool {
 func (t *Tree) CallsInProgress(below string) (lines []string) {
 	for _, id := range t.arrange().ids {
 		m := t.agents[id]
-		if m.reason != "" || m.asks || below != "" && id != below && !strings.HasPrefix(id, below+"-") {
+		if m.reason != "" || m.asks || below != "" && id != below && !spec.ID(id).IsBelow(spec.ID(below)) {
 			continue
 		}
 		head := CleanLine(id) + " " + CleanLine(m.displayName()) + ": "

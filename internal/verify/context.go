@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -71,7 +70,7 @@ func (l *agentLog) checkContextCause(c contextChange) {
 // compareContexts says what the client's change lacks that an agent got by it; "": nothing.
 func compareContexts(v *verifier, agent string, asked, got contextBody) (rule Rule, why string) {
 	isNamed := asked.Agent == agent || asked.Agent == "" && (agent == "root" || v.successors[agent])
-	if !isNamed && asked.Agent != "" && !strings.HasPrefix(agent, asked.Agent+"-") {
+	if !isNamed && asked.Agent != "" && !isWithin(agent, asked.Agent) {
 		return Rights, "is about " + asked.Agent
 	}
 	for _, t := range got.Tools {

@@ -37,7 +37,7 @@ func (n narrowing) text() string {
 // isFor reports whether the command is about an agent or one above it.
 func (n narrowing) isFor(agent string) bool {
 	at := n.body.Agent
-	return at == "" || at == agent || strings.HasPrefix(agent, at+"-")
+	return at == "" || isWithin(agent, at)
 }
 
 // checkNarrowings checks what was taken from an agent: by which client's command, and that nothing begins later that one of

@@ -23,7 +23,8 @@ type subtree struct {
 	frozen  uint64 // the entry that has frozen it; 0: it is not frozen
 }
 
-// isWithin reports whether an agent is another one or below it.
+// isWithin reports whether an agent is another one or below it. This package has its own copy of spec.ID.IsBelow, so that
+// a mistake there does not hide itself.
 func isWithin(agent, of string) bool { return agent == of || strings.HasPrefix(agent, of+"-") }
 
 // isOver reports whether all agents of the run that have a task by an entry have ended: the result is published, and

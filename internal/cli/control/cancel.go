@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/exit"
@@ -227,7 +227,7 @@ func (r *cancelRequest) stoppedText(s *session.Session, known string) string {
 func liveAgents(r *event.Result, below string) []string {
 	ids := []string{}
 	for _, m := range session.AgentResults(r) {
-		under := below == "" || string(m.ID) == below || strings.HasPrefix(string(m.ID), below+"-")
+		under := below == "" || string(m.ID) == below || m.ID.IsBelow(spec.ID(below))
 		if m.Phase != "done" && under {
 			ids = append(ids, string(m.ID))
 		}

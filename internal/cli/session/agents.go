@@ -18,7 +18,7 @@ func (s *Session) FindAgent(ctx context.Context, run, word string) (string, erro
 	if word == "" {
 		return "", nil
 	}
-	isID := word == string(spec.Root) || strings.HasPrefix(word, string(spec.Root)+"-")
+	isID := word == string(spec.Root) || spec.ID(word).IsBelow(spec.Root)
 	info, err := s.Get(ctx, run)
 	switch {
 	case err != nil && isID:
