@@ -107,7 +107,7 @@ func (c *laneKeeper) changeLane(ctx context.Context, r client.LaneRequest) (any,
 	if err != nil {
 		return nil, err
 	}
-	if err := mayChange(s, r, r.RunID); err != nil {
+	if err := checkWaiting(s, r, r.RunID); err != nil {
 		return nil, err
 	}
 	var f lane.Fact = lane.Removed{Run: r.RunID}
@@ -115,7 +115,7 @@ func (c *laneKeeper) changeLane(ctx context.Context, r client.LaneRequest) (any,
 	case client.LaneDrop:
 	case client.LaneMove:
 		if r.Before != "" {
-			if err := mayChange(s, r, r.Before); err != nil {
+			if err := checkWaiting(s, r, r.Before); err != nil {
 				return nil, err
 			}
 		}
@@ -134,15 +134,15 @@ func (c *laneKeeper) changeLane(ctx context.Context, r client.LaneRequest) (any,
 		return nil, err
 	}
 	if now, _ := s.Find(r.RunID); r.Action == client.LaneDrop && now.Status != lane.Dropped && now.BegunMS > 0 {
-		return nil, mayChange(s, r, r.RunID) // it began before it was dropped
+		return nil, checkWaiting(s, r, r.RunID) // it began before it was dropped
 	}
 	info := describeLane(r.Conversation, s)
 	info.Runs, err = describeRuns(ctx, c.cfg.Runs, s.Runs)
 	return info, err
 }
 
-// mayChange refuses a change of a run that does not wait.
-func mayChange(s *lane.State, r client.LaneRequest, run string) error {
+// checkWaiting refuses a change of a run that does not wait.
+func checkWaiting(s *lane.State, r client.LaneRequest, run string) error {
 	switch is, ok := s.Find(run); {
 	case !ok:
 		return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("the conversation %s has no run %.80q", r.Conversation, run), Hint: "`troupe lanes " + r.Conversation + "` shows them"}

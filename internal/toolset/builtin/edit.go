@@ -58,7 +58,7 @@ func (w *fileWriter) runEdit(ctx context.Context, in editArgs, c tool.Call) (str
 	if err := checkEditArgs(in.Old, in.New); err != nil {
 		return "", err
 	}
-	if err := w.mayWrite(name, c.MayWriteAny); err != nil {
+	if err := w.checkWritable(name, c.MayWriteAny); err != nil {
 		return "", err
 	}
 	text, mode, err := w.readText(name)
@@ -181,11 +181,11 @@ const anywhere = "**"
 // gitDir is the directory from which a user's own git takes commands.
 const gitDir = ".git"
 
-// mayWrite checks whether a file may be written. Files of git are never written,
+// checkWritable checks whether a file may be written. Files of git are never written,
 // whatever is allowed: hooks and settings run programs as the user who later works there.
 // A directory that is a link is not followed, because a permission is about the path that
 // was named.
-func (w *fileWriter) mayWrite(name string, granted bool) error {
+func (w *fileWriter) checkWritable(name string, granted bool) error {
 	if !granted && !w.isWritable(name) {
 		return fmt.Errorf("writing %s needs permission", printableName(name))
 	}

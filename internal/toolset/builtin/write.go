@@ -67,7 +67,7 @@ func (w *fileWriter) runWrite(ctx context.Context, in writeArgs, c tool.Call) (s
 	if err != nil {
 		return "", err
 	}
-	if err := w.mayWrite(name, c.MayWriteAny); err != nil {
+	if err := w.checkWritable(name, c.MayWriteAny); err != nil {
 		return "", err
 	}
 	if len(in.Content) > writeBytesMax {
