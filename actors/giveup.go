@@ -109,8 +109,8 @@ func (r *router) publishHalt(m actorHopeless) {
 	result := supervisor.State{Phase: supervisor.Over, Run: supervisor.Opened{Run: m.at.Run()},
 		Outcome: spec.Outcome{Reason: spec.ResumeUnsafe, Partial: true, Detail: m.why}}.Result()
 	if r.cfg.OnEvent != nil {
-		r.cfg.OnEvent(event.Published{V: 1, ID: string(m.at.Bare()) + "#given_up", TS: event.FormatStamp(time.Now().UnixMilli()), Run: m.at.Run(),
-			Agent: m.at.Agent(), Node: r.cfg.Name, Kind: event.KindRunFinished, Data: result})
+		r.cfg.OnEvent(event.NewPublished(time.Now().UnixMilli(), event.Published{ID: string(m.at.Bare()) + "#given_up", Run: m.at.Run(),
+			Agent: m.at.Agent(), Node: r.cfg.Name, Kind: event.KindRunFinished, Data: result}))
 	}
 	if r.cfg.OnResult != nil {
 		r.cfg.OnResult(m.at.Run(), result)

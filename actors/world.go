@@ -240,8 +240,8 @@ func (s *shell) streamDeltas(e agent.CallModel) func(model.Delta) {
 			kind = event.KindMessageReasoning
 		}
 		i++
-		events(event.Published{V: 1, ID: fmt.Sprintf("%s#lease-%d.%d", at.Bare(), reservation, i), TS: event.FormatStamp(time.Now().UnixMilli()),
+		events(event.NewPublished(time.Now().UnixMilli(), event.Published{ID: fmt.Sprintf("%s#lease-%d.%d", at.Bare(), reservation, i),
 			Run: run, Agent: id, Parent: parent, Node: node, Kind: kind, Turn: turn,
-			Data: event.Delta{Text: d.Text}})
+			Data: event.Delta{Text: d.Text}}))
 	}
 }

@@ -73,8 +73,8 @@ func WithoutContent(data any) any {
 	return hookWithoutContent(data)
 }
 
-// NoToolName replaces the name of a tool that no tool can have: a model writes there what it likes.
-const NoToolName = "unknown"
+// noToolName replaces the name of a tool that no tool can have: a model writes there what it likes.
+const noToolName = "unknown"
 
 const toolNameMax = 64 // bytes, as providers limit the names of tools
 
@@ -84,7 +84,7 @@ func toolName(name string) string {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '.'
 	}
 	if len(name) > toolNameMax || strings.ContainsFunc(name, isOther) {
-		return NoToolName
+		return noToolName
 	}
 	return name
 }

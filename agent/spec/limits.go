@@ -31,7 +31,7 @@ const (
 	cutsDefault      = 3
 	RetriesMax       = 3
 	VetoesMax        = 8
-	HandoffsMax      = 8
+	handoffsMax      = 8
 	OutputDefault    = 4096 // of a model whose own limit is unknown
 	closingDefault   = 768
 	OutputUseful     = 64 // a smaller grant leads to a closing turn
@@ -96,7 +96,7 @@ func (l Limits) VetoesInARow() int {
 // HandoffsInAll is how often a conversation may be handed off. It counts from the agent that began it.
 func (l Limits) HandoffsInAll() int {
 	if l.Handoffs == 0 {
-		return HandoffsMax
+		return handoffsMax
 	}
 	return max(l.Handoffs, 0)
 }

@@ -13,7 +13,7 @@ func EventsOf(at mailbox.Address, parent, node string, n uint64, stamp int64, st
 		return nil
 	}
 	entry := string(at.Bare()) + "#" + strconv.FormatUint(n, 10) + "."
-	common := event.Published{V: 1, TS: event.FormatStamp(stamp), Run: at.Run(), Agent: at.Agent(), Parent: parent, Node: node, Seq: n}
+	common := event.NewPublished(stamp, event.Published{Run: at.Run(), Agent: at.Agent(), Parent: parent, Node: node, Seq: n})
 	events := make([]event.Published, len(steps))
 	for i, e := range steps {
 		events[i] = common
@@ -24,6 +24,6 @@ func EventsOf(at mailbox.Address, parent, node string, n uint64, stamp int64, st
 
 // Event makes the event of a restart. Its id follows from the claim, so a repeated event has the same one.
 func (p PublishRestart) Event(at mailbox.Address, node string) event.Published {
-	return event.Published{V: 1, ID: string(at.Bare()) + "#restarted." + strconv.FormatUint(p.N, 10), TS: event.FormatStamp(p.Stamp),
-		Run: at.Run(), Agent: at.Agent(), Parent: p.Parent, Node: node, Kind: event.KindAgentRestarted, Turn: p.Turn, Data: p.Data}
+	return event.NewPublished(p.Stamp, event.Published{ID: string(at.Bare()) + "#restarted." + strconv.FormatUint(p.N, 10),
+		Run: at.Run(), Agent: at.Agent(), Parent: p.Parent, Node: node, Kind: event.KindAgentRestarted, Turn: p.Turn, Data: p.Data})
 }

@@ -14,20 +14,20 @@ import (
 // server stores again, or whose disk is nearly full.
 func LogHealthEvent(node, kind string, s event.LogState, at time.Time) event.Published {
 	id := strings.ToLower(node)
-	return event.Published{V: 1, ID: fmt.Sprintf("%s.%s#%d.%s", ClusterRun, id, at.UnixMilli(), kind), TS: event.FormatStamp(at.UnixMilli()),
-		Run: ClusterRun, Agent: id, Node: node, Kind: kind, Data: s}
+	return event.NewPublished(at.UnixMilli(), event.Published{ID: fmt.Sprintf("%s.%s#%d.%s", ClusterRun, id, at.UnixMilli(), kind),
+		Run: ClusterRun, Agent: id, Node: node, Kind: kind, Data: s})
 }
 
 // RunQueuedEvent returns the event of a run that waits until fewer runs are live.
 func RunQueuedEvent(at mailbox.Address, node string, q event.RunQueued, now time.Time) event.Published {
-	return event.Published{V: 1, ID: fmt.Sprintf("%s#queued.%d", at.Bare(), now.UnixMilli()), TS: event.FormatStamp(now.UnixMilli()),
-		Run: at.Run(), Agent: at.Agent(), Node: node, Kind: event.KindRunQueued, Data: q}
+	return event.NewPublished(now.UnixMilli(), event.Published{ID: fmt.Sprintf("%s#queued.%d", at.Bare(), now.UnixMilli()),
+		Run: at.Run(), Agent: at.Agent(), Node: node, Kind: event.KindRunQueued, Data: q})
 }
 
 // RunParkedEvent returns the event of a run that waits for people alone.
 func RunParkedEvent(at mailbox.Address, node string, r Report, now time.Time) event.Published {
-	return event.Published{V: 1, ID: fmt.Sprintf("%s#parked.%d", at.Bare(), r.Place), TS: event.FormatStamp(now.UnixMilli()),
-		Run: at.Run(), Agent: at.Agent(), Node: node, Kind: event.KindRunParked, Data: event.RunParked{Questions: r.State.Parked}}
+	return event.NewPublished(now.UnixMilli(), event.Published{ID: fmt.Sprintf("%s#parked.%d", at.Bare(), r.Place),
+		Run: at.Run(), Agent: at.Agent(), Node: node, Kind: event.KindRunParked, Data: event.RunParked{Questions: r.State.Parked}})
 }
 
 // checkWritable returns the refusal of a request that needs an entry which cannot be stored

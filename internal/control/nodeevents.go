@@ -18,8 +18,8 @@ func ShardMovedEvent(node, name string, taken bool, m event.ShardMoved, at time.
 		kind = event.KindShardTaken
 	}
 	id := strings.ToLower(node)
-	return event.Published{V: 1, ID: fmt.Sprintf("%s.%s#%s.%d.%d.%s", ClusterRun, id, m.Pool, m.Shard, m.Epoch, kind), TS: event.FormatStamp(at.UnixMilli()),
-		Run: ClusterRun, Agent: id, Node: name, Kind: kind, Data: m}
+	return event.NewPublished(at.UnixMilli(), event.Published{ID: fmt.Sprintf("%s.%s#%s.%d.%d.%s", ClusterRun, id, m.Pool, m.Shard, m.Epoch, kind),
+		Run: ClusterRun, Agent: id, Node: name, Kind: kind, Data: m})
 }
 
 // ShardUnreadableEvent returns the event of a shard that a node holds and cannot read, or can read
@@ -30,13 +30,13 @@ func ShardUnreadableEvent(node, name string, is bool, u event.ShardUnreadable, a
 		kind = event.KindShardUnreadable
 	}
 	id := strings.ToLower(node)
-	return event.Published{V: 1, ID: fmt.Sprintf("%s.%s#%s.%d.%d.%s", ClusterRun, id, u.Pool, u.Shard, at.UnixMilli(), kind), TS: event.FormatStamp(at.UnixMilli()),
-		Run: ClusterRun, Agent: id, Node: name, Kind: kind, Data: u}
+	return event.NewPublished(at.UnixMilli(), event.Published{ID: fmt.Sprintf("%s.%s#%s.%d.%d.%s", ClusterRun, id, u.Pool, u.Shard, at.UnixMilli(), kind),
+		Run: ClusterRun, Agent: id, Node: name, Kind: kind, Data: u})
 }
 
 // RunReconciledEvent returns the event of a sweep for runs that no node owned.
 func RunReconciledEvent(node, name string, r event.RunReconciled, at time.Time) event.Published {
 	id := strings.ToLower(node)
-	return event.Published{V: 1, ID: fmt.Sprintf("%s.%s#%d.%s", ClusterRun, id, at.UnixMilli(), event.KindRunReconciled), TS: event.FormatStamp(at.UnixMilli()),
-		Run: ClusterRun, Agent: id, Node: name, Kind: event.KindRunReconciled, Data: r}
+	return event.NewPublished(at.UnixMilli(), event.Published{ID: fmt.Sprintf("%s.%s#%d.%s", ClusterRun, id, at.UnixMilli(), event.KindRunReconciled),
+		Run: ClusterRun, Agent: id, Node: name, Kind: event.KindRunReconciled, Data: r})
 }

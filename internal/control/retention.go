@@ -394,6 +394,6 @@ func (p *retentionPass) isLaneEmpty(ctx context.Context, conversation string) (b
 // runRemovedEvent returns the event of a run that retention removed.
 func runRemovedEvent(run *endedRun, node string, r event.RunRemoved, now time.Time) event.Published {
 	at := mailbox.At(run.RunID, mailbox.Super)
-	return event.Published{V: 1, ID: fmt.Sprintf("%s#removed", at), TS: event.FormatStamp(now.UnixMilli()), Run: run.RunID, Agent: mailbox.Super, Node: node,
-		Kind: event.KindRunRemoved, Data: r}
+	return event.NewPublished(now.UnixMilli(), event.Published{ID: fmt.Sprintf("%s#removed", at), Run: run.RunID, Agent: mailbox.Super, Node: node,
+		Kind: event.KindRunRemoved, Data: r})
 }

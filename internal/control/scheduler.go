@@ -231,8 +231,8 @@ func (c *scheduler) publishMissed(id string, due int64, f event.ScheduleMissed) 
 
 // publishScheduled publishes an event of a schedule. Two nodes that do the same give it the same id.
 func (c *scheduler) publishScheduled(kind event.Kind, what string, data any) {
-	c.cfg.Publish(event.Published{V: 1, ID: fmt.Sprintf("%s#%s.%s", ClusterRun, what, kind), TS: event.FormatStamp(c.cfg.Now().UnixMilli()), Run: ClusterRun,
-		Agent: strings.ToLower(c.cfg.Name), Node: c.cfg.Name, Kind: kind, Data: data})
+	c.cfg.Publish(event.NewPublished(c.cfg.Now().UnixMilli(), event.Published{ID: fmt.Sprintf("%s#%s.%s", ClusterRun, what, kind), Run: ClusterRun,
+		Agent: strings.ToLower(c.cfg.Name), Node: c.cfg.Name, Kind: kind, Data: data}))
 }
 
 // isAtWork reports whether a run has not ended.

@@ -145,8 +145,8 @@ func (c *storedAnswers) refuseStoredAnswer(ctx context.Context, r client.AnswerR
 		return
 	}
 	now := c.cfg.Now()
-	c.cfg.Publish(event.Published{V: 1, ID: fmt.Sprintf("%s#refused-%s", mailbox.At(r.RunID, mailbox.Super), client.NewID()), TS: event.FormatStamp(now.UnixMilli()), Run: r.RunID, Agent: mailbox.Super, Node: c.cfg.Name,
-		Kind: event.KindQueryRefused, Data: event.QueryRefused{Query: clip.Text(r.Query, queryBytesMax), By: answeredBy(r.By), Code: why.Code, Why: why.Text}})
+	c.cfg.Publish(event.NewPublished(now.UnixMilli(), event.Published{ID: fmt.Sprintf("%s#refused-%s", mailbox.At(r.RunID, mailbox.Super), client.NewID()), Run: r.RunID, Agent: mailbox.Super, Node: c.cfg.Name,
+		Kind: event.KindQueryRefused, Data: event.QueryRefused{Query: clip.Text(r.Query, queryBytesMax), By: answeredBy(r.By), Code: why.Code, Why: why.Text}}))
 }
 
 func (c *storedAnswers) settleStoredAnswer(r client.AnswerRequest, err error) {
