@@ -96,7 +96,7 @@ func timeUnit(what string) string {
 }
 
 func showNumber(n int64) string   { return strconv.FormatInt(n, 10) }
-func showMoney(nano int64) string { return fmt.Sprintf("$%.2f", float64(nano)/1e9) }
+func showMoney(nano int64) string { return fmt.Sprintf("$%.2f", float64(nano)/budget.NanoPerUSD) }
 func showTime(ms int64) string    { return fmt.Sprintf("%d:%02d", ms/60_000, ms/1000%60) }
 
 // level is how near the limit is.

@@ -233,7 +233,7 @@ func handleReplied(s State, f Replied) (State, []Effect) {
 		return s, nil
 	}
 	s.events.publishAttempt(s.attempt(), event.KindModelFinished, event.ModelFinished{Stop: f.Reply.Stop, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
-		CostUSD: float64(s.currentModel(&s.Task).Price.Cost(f.Reply.Usage).Nano) / 1e9, TookMS: f.TookMS})
+		CostUSD: float64(s.currentModel(&s.Task).Price.Cost(f.Reply.Usage).Nano) / budget.NanoPerUSD, TookMS: f.TookMS})
 	s.ModelMS += f.TookMS
 	s.failureStreaks = s.withoutWait()
 	if s.Purpose == ForSummary { //mutant:summary-is-a-turn

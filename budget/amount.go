@@ -16,6 +16,9 @@ type Amount struct {
 	Calls  int64 `msgpack:"c,omitempty" json:"calls"`
 }
 
+// NanoPerUSD is how many billionths a US dollar has.
+const NanoPerUSD = 1_000_000_000
+
 // Plus adds.
 func (a Amount) Plus(b Amount) Amount {
 	return Amount{a.Tokens + b.Tokens, a.Nano + b.Nano, a.Calls + b.Calls}

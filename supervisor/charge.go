@@ -20,7 +20,7 @@ func holdCharge(p budget.Pool, m Member, def Definition) (next budget.Pool, why 
 	}
 	next, fits := p.HoldMoney(string(m.Parent), chargeAccount(m.ID), def.ChargeNano)
 	if !fits {
-		return p, fmt.Sprintf("the budget does not cover a call of %s, for which $%g is charged", def.Name, float64(def.ChargeNano)/1e9)
+		return p, fmt.Sprintf("the budget does not cover a call of %s, for which $%g is charged", def.Name, float64(def.ChargeNano)/budget.NanoPerUSD)
 	}
 	return next, ""
 }

@@ -192,7 +192,7 @@ func stopFacts(s State, m Member, p agent.ProposeStop) PolicyFacts {
 	return f
 }
 
-func dollars(a budget.Amount) float64 { return float64(a.Nano) / 1e9 }
+func dollars(a budget.Amount) float64 { return float64(a.Nano) / budget.NanoPerUSD }
 
 func percentOf(used, limit int64) float64 {
 	if limit <= 0 {

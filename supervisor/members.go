@@ -79,7 +79,7 @@ func tooLittle(limit budget.Limit, t spec.Task, request budget.AttemptRequest) (
 			short.Whose = event.OfAgent
 		}
 		lacks = short.Need - short.Limit
-		o.Reason, o.Detail = spec.CostBudget, fmt.Sprintf("even a closing turn needs up to $%.6f, $%.6f more than the %s's limit", float64(need.Nano)/1e9, float64(lacks)/1e9, short.Whose)
+		o.Reason, o.Detail = spec.CostBudget, fmt.Sprintf("even a closing turn needs up to $%.6f, $%.6f more than the %s's limit", float64(need.Nano)/budget.NanoPerUSD, float64(lacks)/budget.NanoPerUSD, short.Whose)
 	}
 	short.Free = short.Limit
 	return o, &short

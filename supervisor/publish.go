@@ -5,6 +5,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
 )
 
 // Output holds the effects of a step, and its events for observers.
@@ -34,7 +35,7 @@ func (s State) takeEvents(wasOver bool) (State, []event.Event) {
 		if d, ok := e.Data.(event.BudgetChanged); ok {
 			d.Limit, d.Used, d.Reserved, d.Ahead, d.Kept, d.Carved = p.Limit, p.Spent.Tokens, p.Held.Tokens, p.Ahead.Tokens, p.Kept.Tokens, p.Carved.Tokens
 			d.Unknown, d.Overrun, d.Frozen = p.Unknown.Tokens, p.Overrun.Tokens, s.Frozen
-			d.UsedUSD, d.ReservedUSD, d.Estimated = float64(p.Spent.Nano)/1e9, float64(p.Held.Nano)/1e9, s.before.estimated || s.Run.estimatesPrices()
+			d.UsedUSD, d.ReservedUSD, d.Estimated = float64(p.Spent.Nano)/budget.NanoPerUSD, float64(p.Held.Nano)/budget.NanoPerUSD, s.before.estimated || s.Run.estimatesPrices()
 			events[i].Data = d
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/clip"
 )
 
@@ -26,7 +27,7 @@ func (s State) Result() event.Result {
 		account := s.Pool.Account(string(m.ID))
 		account.Spent.Nano += s.Pool.Account(chargeAccount(m.ID)).Spent.Nano
 		a := event.AgentResult{ID: m.ID, Name: m.Name, Node: m.Node, Pool: m.NodePool, Turns: m.Turns, Calls: m.Calls, Phase: "live",
-			Tokens: account.Spent.Tokens, CostUSD: float64(account.Spent.Nano) / 1e9, Reason: m.Outcome.Reason,
+			Tokens: account.Spent.Tokens, CostUSD: float64(account.Spent.Nano) / budget.NanoPerUSD, Reason: m.Outcome.Reason,
 			Usage: m.Usage, ModelMS: m.ModelMS, ToolMS: m.ToolMS, GivenUp: m.GivenUp}
 		if m.ID != spec.Root {
 			parent := m.Parent
@@ -71,9 +72,9 @@ func memberDetail(m Member) string {
 func spendOf(s State) event.Spend {
 	p := &s.Pool
 	return event.Spend{
-		CostUSD: float64(p.Spent.Nano) / 1e9, CostKnown: s.Run.Model.Price.Known && s.Foreign == 0 && !s.before.unknown,
+		CostUSD: float64(p.Spent.Nano) / budget.NanoPerUSD, CostKnown: s.Run.Model.Price.Known && s.Foreign == 0 && !s.before.unknown,
 		CostEstimated: s.before.estimated || s.Charged || s.Run.estimatesPrices(),
-		Budget: event.BudgetResult{LimitUSD: float64(p.Limit.Nano) / 1e9, ReservedUSD: float64(p.Held.Nano) / 1e9,
+		Budget: event.BudgetResult{LimitUSD: float64(p.Limit.Nano) / budget.NanoPerUSD, ReservedUSD: float64(p.Held.Nano) / budget.NanoPerUSD,
 			Limit: p.Limit.Tokens, Used: p.Spent.Tokens, Reserved: p.Held.Tokens,
 			Unknown: p.Unknown.Tokens, Overrun: p.Overrun.Tokens, Frozen: s.Frozen},
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/permission"
@@ -322,7 +323,7 @@ func limitText(l spec.RunLimits) string {
 		parts = append(parts, fmt.Sprintf("%d tokens", l.Tokens))
 	}
 	if l.Nano > 0 {
-		parts = append(parts, fmt.Sprintf("$%.4f", float64(l.Nano)/1e9))
+		parts = append(parts, fmt.Sprintf("$%.4f", float64(l.Nano)/budget.NanoPerUSD))
 	}
 	if l.Calls > 0 {
 		parts = append(parts, fmt.Sprintf("%d tool calls", l.Calls))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/permission/person"
 	"github.com/troupe-run/troupe/internal/policy"
@@ -281,7 +282,7 @@ func (w forkChanges) marks(logs *forkedLogs) (entries []mailbox.Message, err err
 		add(super, "policy", supervisor.PolicySet{Policy: *w.policy, By: byFork})
 	}
 	r := w.request
-	if limits := (spec.RunLimits{Tokens: r.MaxTokens, Nano: cmp.Or(int64(r.MaxBudgetUSD*usdNano), w.nano), Calls: r.MaxToolCalls}); limits != (spec.RunLimits{}) {
+	if limits := (spec.RunLimits{Tokens: r.MaxTokens, Nano: cmp.Or(int64(r.MaxBudgetUSD*budget.NanoPerUSD), w.nano), Calls: r.MaxToolCalls}); limits != (spec.RunLimits{}) {
 		add(super, "limits", supervisor.LimitSet{Limits: limits, Patch: true, By: byFork})
 	}
 	if w.model != nil {
@@ -334,6 +335,3 @@ func modelNotes(o supervisor.Opened, named string) (notes []string) {
 
 // modelNotesMax is the most agents that are named.
 const modelNotesMax = 8
-
-// usdNano is how many billionths of a dollar, in which money is counted, a dollar has.
-const usdNano = 1e9

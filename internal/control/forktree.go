@@ -13,6 +13,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/promptlayer"
 	recorded "github.com/troupe-run/troupe/internal/replay"
@@ -106,7 +107,7 @@ func (c *treeForker) forkTree(ctx context.Context, r client.RunRequest, p forkPo
 	if r.Model != "" {
 		why = "named for the fork"
 	}
-	return client.RunAccepted{RunID: r.RunID, Model: run.Model.Name, Why: why, Limit: run.Limits.Tokens, LimitUSD: float64(run.Limits.Nano) / 1e9, Notes: notes}, nil
+	return client.RunAccepted{RunID: r.RunID, Model: run.Model.Name, Why: why, Limit: run.Limits.Tokens, LimitUSD: float64(run.Limits.Nano) / budget.NanoPerUSD, Notes: notes}, nil
 }
 
 // checkSameFork refuses a request for a fork whose id another run has: its client would take that run for the fork.

@@ -19,7 +19,7 @@ func (c *Case) openedEntry() supervisor.Opened {
 	}
 	o := supervisor.Opened{Run: runName, Goal: c.Goal, Root: c.Agents[0].Name, Caller: "eval",
 		Model:       spec.Model{Name: routeName, Window: c.Window, Price: c.Price.budgetPrice()},
-		Limits:      spec.RunLimits{Tokens: c.Limits.Tokens, Nano: int64(c.Limits.USD * 1e9), Calls: c.Limits.ToolCalls, Depth: c.Limits.Depth, Children: c.Limits.Children, Agents: c.Limits.Agents},
+		Limits:      spec.RunLimits{Tokens: c.Limits.Tokens, Nano: int64(c.Limits.USD * budget.NanoPerUSD), Calls: c.Limits.ToolCalls, Depth: c.Limits.Depth, Children: c.Limits.Children, Agents: c.Limits.Agents},
 		Agent:       c.Limits.agentLimits(),
 		LoopOptions: c.loopOptions, Policy: c.policy, RootTurns: c.Limits.Turns,
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/agentmemory"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/loopoptions"
@@ -21,7 +22,7 @@ import (
 func (r *agentResolver) registerAgent(t agentSet, d agentfile.Definition) (agentSet, error) {
 	def := supervisor.Definition{Name: d.Name, Description: d.Description, System: d.Prompt, Delegates: d.Delegates, Handoffs: d.Handoffs, Source: d.Path, Hash: HashVersion(d.Prompt),
 		Limits: d.Limits, Constraints: d.Constraints, Criteria: d.Criteria, FailIf: d.FailIf}
-	def.Limits.Turns, def.Limits.Tokens, def.Limits.Nano = d.MaxTurns, d.Budget.Tokens, int64(d.Budget.USD*usdNano)
+	def.Limits.Turns, def.Limits.Tokens, def.Limits.Nano = d.MaxTurns, d.Budget.Tokens, int64(d.Budget.USD*budget.NanoPerUSD)
 	if ms := d.Timeout.Milliseconds(); ms > 0 {
 		def.Limits.SoftMS, def.Limits.HardMS = ms, spec.HardLimitMS(ms)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/a2aclient"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/orchestrator"
@@ -93,7 +94,7 @@ func addForeign(cfg *Config, t agentSet) (agentSet, error) {
 			where = "an agent of another program that is called by A2A"
 		}
 		t.definitions = append(t.definitions, supervisor.Definition{Name: name, Description: where, System: orchestrator.ForeignPrompt, Hash: HashVersion(orchestrator.ForeignPrompt),
-			Tools: tools, Offer: tools, Delegates: []string{}, OnlyNamed: true, Foreign: true, ChargeNano: int64(t.charges[name] * usdNano),
+			Tools: tools, Offer: tools, Delegates: []string{}, OnlyNamed: true, Foreign: true, ChargeNano: int64(t.charges[name] * budget.NanoPerUSD),
 			Limits: spec.Limits{Turns: foreignTurnsMax, Output: foreignOutput}, Model: &spec.Model{Name: choice.Name(), Price: choice.Price},
 			// Repeated answers of another program are not a loop of this agent.
 			LoopOptions: spec.LoopOptions{Watch: spec.Watch{Of: 1}}})

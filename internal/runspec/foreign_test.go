@@ -3,6 +3,7 @@ package runspec
 import (
 	"testing"
 
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/toolset"
 )
@@ -27,7 +28,7 @@ func TestAttackAgentFilesDoNotLowerCharges(t *testing.T) {
 	} {
 		cfg := &Config{Charges: c.settings, Tools: &toolset.Builder{}}
 		d := agentfile.Definition{Name: "boss", Delegates: []string{name}, Charges: c.file}
-		got, delegates, err := coveredDelegates(cfg, agentSet{}, acceptedRequest{}, usdNano, d)
+		got, delegates, err := coveredDelegates(cfg, agentSet{}, acceptedRequest{}, budget.NanoPerUSD, d)
 		if err != nil || len(delegates) != 1 || got.charges[name] != c.want {
 			t.Errorf("%s: %v for %v, %v; want %v", what, got.charges[name], delegates, err, c.want)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
@@ -31,7 +32,7 @@ func ForkModel(b *Builder, o supervisor.Opened, named client.RunRequest) (set *a
 		return nil, 0, nil
 	}
 	m := withRoute(spec.Model{Temperature: o.Model.Temperature, Effort: o.Model.Effort}, c, o.Unpriced)
-	limit := cmp.Or(int64(named.MaxBudgetUSD*usdNano), o.Limits.Nano)
+	limit := cmp.Or(int64(named.MaxBudgetUSD*budget.NanoPerUSD), o.Limits.Nano)
 	if limit == 0 && c.Paid && named.MaxTokens == 0 {
 		limit, nano = PaidNano, PaidNano
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
@@ -22,8 +23,7 @@ import (
 const (
 	ScoutTokens = 120_000
 	ModelTokens = 1_000_000
-	PaidNano    = config.DefaultUSD * usdNano // for a paid key without a limit
-	usdNano     = 1e9
+	PaidNano    = config.DefaultUSD * budget.NanoPerUSD // for a paid key without a limit
 )
 
 // modelSelection are the model of a run, its fallbacks, and their prices.
@@ -135,7 +135,7 @@ func withRoute(base spec.Model, c provider.Choice, unpriced []string) spec.Model
 // first model of the chain is the run's model, the others are its fallbacks.
 func limitsOf(r client.RunRequest, chain []provider.Choice) (spec.RunLimits, spec.Limits) {
 	c := chain[0]
-	l := spec.RunLimits{Tokens: r.MaxTokens, Nano: int64(r.MaxBudgetUSD * usdNano), Calls: r.MaxToolCalls,
+	l := spec.RunLimits{Tokens: r.MaxTokens, Nano: int64(r.MaxBudgetUSD * budget.NanoPerUSD), Calls: r.MaxToolCalls,
 		Depth: r.MaxDepth, Children: r.MaxChildren, Agents: r.MaxAgents, Messages: r.MaxMessages,
 		Backlog: r.MaxBacklog, LeaseMS: r.BacklogLease}
 	if l.Tokens == 0 {
@@ -157,7 +157,7 @@ func limitsOf(r client.RunRequest, chain []provider.Choice) (spec.RunLimits, spe
 
 // specLimits returns the limits of a request as a run records them.
 func specLimits(l client.AgentLimits) spec.Limits {
-	made := spec.Limits{Tokens: l.MaxAgentTokens, Nano: int64(l.MaxAgentBudgetUSD * usdNano)}
+	made := spec.Limits{Tokens: l.MaxAgentTokens, Nano: int64(l.MaxAgentBudgetUSD * budget.NanoPerUSD)}
 	for _, n := range namedlimit.All() {
 		if v := l.Field(n.Request); v != nil {
 			n.Set(&made, *v)

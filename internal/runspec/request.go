@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
@@ -174,7 +175,7 @@ func checkLimits(r client.RunRequest) error {
 		if limit.usd < 0 || limit.usd > usdMax {
 			return refuse.Bad(zeroHint, "%s is %g: it may be 0 to %g", limit.name, limit.usd, float64(usdMax))
 		}
-		if limit.usd > 0 && limit.usd*usdNano < 1 { // it would be cut off to 0, which is no limit
+		if limit.usd > 0 && limit.usd*budget.NanoPerUSD < 1 { // it would be cut off to 0, which is no limit
 			return refuse.Bad(zeroHint, "%s is %g: the smallest limit is 1e-9", limit.name, limit.usd)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/guardrail"
@@ -68,7 +69,7 @@ func PlaceRestored(b *Builder, named client.RunRequest) (dir, pool string, err e
 // checkRecordedLimits refuses limits that no request may have.
 func checkRecordedLimits(o supervisor.Opened) error {
 	l := o.Limits
-	return checkLimits(client.RunRequest{MaxTurns: o.RootTurns, MaxTokens: l.Tokens, MaxBudgetUSD: float64(l.Nano) / usdNano, MaxToolCalls: l.Calls,
+	return checkLimits(client.RunRequest{MaxTurns: o.RootTurns, MaxTokens: l.Tokens, MaxBudgetUSD: float64(l.Nano) / budget.NanoPerUSD, MaxToolCalls: l.Calls,
 		MaxDepth: l.Depth, MaxChildren: l.Children, MaxAgents: l.Agents, MaxMessages: l.Messages,
 		MaxBacklog: l.Backlog, BacklogLease: l.LeaseMS})
 }

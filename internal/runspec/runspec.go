@@ -42,6 +42,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/redact"
@@ -203,6 +204,6 @@ func (b *Builder) buildWhole(r client.RunRequest) (o supervisor.Opened, a client
 	a.Notes = toolset.LimitNotes(warnings, toolset.NotesMax, "notes")
 	a.UserSettings = req.isOwn
 	a.Model, a.Why, a.Limit = models.choice.Name(), models.choice.Why, models.limits.Tokens
-	a.LimitUSD, a.Estimated = float64(models.limits.Nano)/usdNano, models.model.Price.Estimated
+	a.LimitUSD, a.Estimated = float64(models.limits.Nano)/budget.NanoPerUSD, models.model.Price.Estimated
 	return o, a, nil
 }

@@ -11,6 +11,7 @@ import (
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/mailbox"
@@ -105,7 +106,7 @@ func (c *runCache) facts(o supervisor.Opened, at int64) runFacts {
 	}
 	set("troupe.budget.tokens", o.Limits.Tokens)
 	if o.Limits.Nano > 0 {
-		set("troupe.budget.usd", float64(o.Limits.Nano)/1e9)
+		set("troupe.budget.usd", float64(o.Limits.Nano)/budget.NanoPerUSD)
 	}
 	set("troupe.budget.tool_calls", o.Limits.Calls)
 	lists := []struct {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/troupe-run/troupe/budget"
 )
 
 const (
@@ -271,7 +273,7 @@ func (t *Tree) summary(s Style, now time.Time, bar bool) string {
 	if limit := t.Budget.Limit.Tokens; limit > 0 {
 		b.WriteString("/" + formatTokens(limit))
 	}
-	if money := FormatMoney(t.Budget.UsedUSD, float64(t.Budget.Limit.Nano)/1e9, t.Budget.ReservedUSD, t.Budget.Estimated); money != "" {
+	if money := FormatMoney(t.Budget.UsedUSD, float64(t.Budget.Limit.Nano)/budget.NanoPerUSD, t.Budget.ReservedUSD, t.Budget.Estimated); money != "" {
 		b.WriteString("   " + money)
 	}
 	fmt.Fprintf(&b, "   %s   %s", FormatCount(len(t.agents), "agent"), FormatCount(t.Calls, "tool call"))

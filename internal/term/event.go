@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/model"
@@ -117,7 +118,7 @@ func detail(e client.Event) (string, bool) {
 	case event.KindBudgetReserved, event.KindBudgetSettled, event.KindBudgetDenied, event.KindBudgetExhausted, event.KindBudgetChanged, event.KindBudgetOverrun:
 		d, ok := decodeData[event.BudgetChanged](e)
 		text := fmt.Sprintf("%s %s/%s used, %s reserved", d.Agent, formatTokens(d.Used), formatTokens(d.Limit.Tokens), formatTokens(d.Reserved))
-		if money := FormatMoney(d.UsedUSD, float64(d.Limit.Nano)/1e9, d.ReservedUSD, d.Estimated); money != "" {
+		if money := FormatMoney(d.UsedUSD, float64(d.Limit.Nano)/budget.NanoPerUSD, d.ReservedUSD, d.Estimated); money != "" {
 			text += "  " + money
 		}
 		text += " " + string(d.Why)

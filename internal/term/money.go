@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/budget"
 )
 
 // FormatUSD formats dollars for people: $1.00, $0.02, $0.0004. An estimate has a ~ before it.
@@ -41,7 +42,7 @@ func describeShortage(s event.BudgetShort) string {
 	unit := " tokens"
 	switch s.Of {
 	case event.ShortUSD:
-		figure, unit = func(n int64) string { return FormatUSD(float64(n)/1e9, false) }, ""
+		figure, unit = func(n int64) string { return FormatUSD(float64(n)/budget.NanoPerUSD, false) }, ""
 	case event.ShortCalls:
 		unit = " tool calls"
 	}
@@ -69,7 +70,7 @@ func FormatSubtree(t event.SubtreeBudget) string {
 		}
 	}
 	add(t.Limit.Tokens, t.Used.Tokens, " tokens", formatTokens)
-	add(t.Limit.Nano, t.Used.Nano, "", func(n int64) string { return FormatUSD(float64(n)/1e9, false) })
+	add(t.Limit.Nano, t.Used.Nano, "", func(n int64) string { return FormatUSD(float64(n)/budget.NanoPerUSD, false) })
 	add(t.Limit.Calls, t.Used.Calls, " tool calls", formatTokens)
 	if len(parts) == 0 {
 		parts = append(parts, "no limit")

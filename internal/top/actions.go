@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/amount"
 	"github.com/troupe-run/troupe/internal/term"
@@ -93,7 +94,7 @@ func currentLimit(m *Model, run string, r client.BudgetRequest) string {
 	if m.run != nil && m.run.id == run && !m.run.tree().Began.IsZero() {
 		tokens, nano = m.run.tree().Budget.Limit.Tokens, m.run.tree().Budget.Limit.Nano
 	} else if info, ok := m.findRun(run); ok && info.Result != nil {
-		tokens, nano = info.Result.Budget.Limit, int64(info.Result.Budget.LimitUSD*nanoUSD)
+		tokens, nano = info.Result.Budget.Limit, int64(info.Result.Budget.LimitUSD*budget.NanoPerUSD)
 	}
 	switch {
 	case r.Limits.Tokens > 0 && tokens >= 0:
@@ -123,7 +124,7 @@ func parseLimit(text string) (r client.BudgetRequest, what string, err error) {
 		if err != nil || v <= 0 {
 			return r, "", bad
 		}
-		nano := int64(math.Round(v * nanoUSD))
+		nano := int64(math.Round(v * budget.NanoPerUSD))
 		return client.BudgetRequest{Patch: true, Limits: spec.RunLimits{Nano: nano}}, moneyText(nano), nil
 	}
 	if calls, ok := strings.CutSuffix(word, "calls"); ok {

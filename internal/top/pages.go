@@ -86,7 +86,6 @@ func isDecision(e eventLine) bool {
 const (
 	amountColumns = 16
 	agentRoom     = 24
-	nanoUSD       = 1e9
 )
 
 // budgetText shows the pool of the run, and what each agent has used of it.
@@ -147,7 +146,7 @@ func limitText(v int64, format func(int64) string) string {
 	return format(v)
 }
 
-func moneyText(nano int64) string { return term.FormatUSD(float64(nano)/nanoUSD, false) }
+func moneyText(nano int64) string { return term.FormatUSD(float64(nano)/budget.NanoPerUSD, false) }
 
 func countText(n int64) string { return fmt.Sprint(n) }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/console"
@@ -149,7 +150,7 @@ func (cs *Commands) defaultText(ctx context.Context, key string) string {
 	case "max_agents":
 		return fmt.Sprint(supervisor.AgentsMax)
 	case "max_budget_usd":
-		return fmt.Sprintf("%g with a paid key and no --max-tokens of yours, else none", float64(node.PaidNano)/console.NanoUSD)
+		return fmt.Sprintf("%g with a paid key and no --max-tokens of yours, else none", float64(node.PaidNano)/budget.NanoPerUSD)
 	case "use_tokens":
 		return "0: an agent stops when it believes that it is done"
 	case "timeout":

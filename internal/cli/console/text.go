@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
@@ -35,9 +36,6 @@ func (r Remark) String() string {
 	return fmt.Sprintf("%s:%d: %s", r.Path, r.Line, r.Text)
 }
 
-// NanoUSD is how many billionths a dollar has.
-const NanoUSD = 1e9
-
 // DollarsPerMillion turns billionths of a dollar a token into dollars a million, with two
 // decimals at least.
 func DollarsPerMillion(nano int64) string {
@@ -45,7 +43,7 @@ func DollarsPerMillion(nano int64) string {
 }
 
 // USD renders billionths of a dollar.
-func USD(nano int64) string { return fmt.Sprintf("$%.4f", float64(nano)/1e9) }
+func USD(nano int64) string { return fmt.Sprintf("$%.4f", float64(nano)/budget.NanoPerUSD) }
 
 // Took renders a duration in milliseconds; 0 is "-".
 func Took(ms int64) string {

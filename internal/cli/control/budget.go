@@ -88,7 +88,7 @@ func (l *budgetFlags) givenLimits(c *cobra.Command) (given spec.RunLimits) {
 		given.Tokens = l.tokens
 	}
 	if c.Flags().Changed("max-budget-usd") {
-		given.Nano = int64(math.Round(l.usd * console.NanoUSD))
+		given.Nano = int64(math.Round(l.usd * budget.NanoPerUSD))
 	}
 	if c.Flags().Changed("max-tool-calls") {
 		given.Calls = l.calls
@@ -185,7 +185,7 @@ func (cs *Commands) printBudget(ctx context.Context, s *session.Session, run str
 			own = term.FormatTokens(m.Limit.Tokens)
 		}
 		rows = append(rows, []string{term.CleanLine(string(m.ID)), term.CleanLine(m.Name), own, term.FormatTokens(m.Used.Tokens), term.FormatTokens(m.Reserved.Tokens),
-			term.FormatTokens(m.Kept.Tokens), console.CostText(float64(m.Used.Nano)/console.NanoUSD, known, estimated), fmt.Sprint(m.Used.Calls)})
+			term.FormatTokens(m.Kept.Tokens), console.CostText(float64(m.Used.Nano)/budget.NanoPerUSD, known, estimated), fmt.Sprint(m.Used.Calls)})
 	}
 	if d.AgentsLeftOut > 0 {
 		rows = append(rows, []string{"…", "and " + console.CountOf(d.AgentsLeftOut, "agent")})
@@ -197,7 +197,7 @@ func (cs *Commands) printBudget(ctx context.Context, s *session.Session, run str
 func amountRow(name string, cells []string) []string { return append([]string{name}, cells...) }
 
 func amountCells(v budget.Amount, known, estimated bool) []string {
-	return []string{fmt.Sprint(v.Tokens), console.CostText(float64(v.Nano)/console.NanoUSD, known, estimated), fmt.Sprint(v.Calls)}
+	return []string{fmt.Sprint(v.Tokens), console.CostText(float64(v.Nano)/budget.NanoPerUSD, known, estimated), fmt.Sprint(v.Calls)}
 }
 
 func limitCells(l budget.Limit) []string {
@@ -248,7 +248,7 @@ func budgetLine(r client.BudgetRequest, limit budget.Limit) string {
 		parts = append(parts, term.FormatTokens(limit.Tokens)+" tokens")
 	}
 	if limit.Nano > 0 {
-		parts = append(parts, term.FormatUSD(float64(limit.Nano)/console.NanoUSD, false))
+		parts = append(parts, term.FormatUSD(float64(limit.Nano)/budget.NanoPerUSD, false))
 	}
 	if limit.Calls > 0 {
 		parts = append(parts, console.CountOf(int(limit.Calls), "tool call"))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
@@ -85,7 +86,7 @@ func (cs *Commands) pingModel(ctx context.Context, named string, timeout time.Du
 		Usage: reply.Usage, UsageKnown: reply.UsageKnown, PriceKnown: choice.Price.Known}
 	text := "unknown"
 	if choice.Price.Known && reply.UsageKnown {
-		v := float64(choice.Price.Cost(reply.Usage).Nano) / console.NanoUSD
+		v := float64(choice.Price.Cost(reply.Usage).Nano) / budget.NanoPerUSD
 		p.CostUSD, text = &v, fmt.Sprintf("$%.6f", v)
 		switch {
 		case v == 0:
