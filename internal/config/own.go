@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/throttle"
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // DefaultUSD is the limit in money of a run with a paid key that names none.
@@ -44,8 +45,8 @@ func (s Setting) isFalse() bool {
 // leadsOutside reports whether the file that a directory names is outside of it, by its path or
 // by a link. A missing file is not outside.
 func (s Setting) leadsOutside(dir string) bool {
-	rel, err := filepath.Rel(dir, s.Value)
-	if s.absolute || err != nil || !filepath.IsLocal(rel) {
+	rel, ok := workdir.Below(dir, s.Value)
+	if s.absolute || !ok {
 		return true
 	}
 	root, err := os.OpenRoot(dir)

@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/runfile"
+	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -155,7 +156,7 @@ func moveOpened(o *supervisor.Opened, dir string) {
 	was := o.Workspace
 	o.Workspace = dir
 	moved := func(path string) string {
-		if rest, err := filepath.Rel(was, path); filepath.IsAbs(path) && err == nil && filepath.IsLocal(rest) {
+		if rest, ok := workdir.Below(was, path); ok && filepath.IsAbs(path) {
 			return filepath.Join(dir, rest)
 		}
 		return path

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // claudePrefix begins the names of hooks of a settings.json of Claude Code (claudeHookPrefix of package agentfile).
@@ -65,9 +66,9 @@ func fromClaude(tool, args, workspace string) string {
 	}
 	renamed := renameArgs(json.RawMessage(args), back)
 	var path string
-	if back[claudeFile] != "" && json.Unmarshal(renamed[back[claudeFile]], &path) == nil && filepath.IsAbs(path) && workspace != "" {
-		local, err := filepath.Rel(workspace, path)
-		if raw, bad := json.Marshal(local); err == nil && bad == nil && filepath.IsLocal(local) {
+	if back[claudeFile] != "" && json.Unmarshal(renamed[back[claudeFile]], &path) == nil && filepath.IsAbs(path) {
+		local, ok := workdir.Below(workspace, path)
+		if raw, err := json.Marshal(local); ok && err == nil {
 			renamed[back[claudeFile]] = raw
 		}
 	}

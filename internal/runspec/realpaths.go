@@ -73,7 +73,7 @@ func guardedTargets(workspace, fixed string) (found []string) {
 	if real == named {
 		return found
 	}
-	if below, err := filepath.Rel(workspace, real); err == nil && filepath.IsLocal(below) {
+	if below, ok := workdir.Below(workspace, real); ok {
 		return append(found, below)
 	}
 	return append(found, real)

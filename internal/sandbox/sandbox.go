@@ -216,8 +216,8 @@ func (s *Spec) hiddenBelow() (list []string, err error) {
 		return nil, ErrReplaced
 	}
 	for _, name := range s.Hide {
-		rel, err := filepath.Rel(s.Dir, name)
-		if err != nil || rel == "." || !filepath.IsLocal(rel) {
+		rel, ok := workdir.Below(s.Dir, name)
+		if !ok || rel == "." {
 			return nil, fmt.Errorf("%s does not lie below %s", name, s.Dir)
 		}
 		if err := root.MkdirAll(rel, 0o700); err != nil {

@@ -61,8 +61,8 @@ func (d *HeldDirectory) Open() (*os.File, error) {
 // OpenFor opens a directory in which a program is to start: the one that is held, or one below it. Any other is
 // opened by its name.
 func (d *HeldDirectory) OpenFor(path string) (*os.File, error) {
-	rel, err := filepath.Rel(d.path, path)
-	if err != nil || !filepath.IsLocal(rel) {
+	rel, ok := Below(d.path, path)
+	if !ok {
 		return os.OpenFile(path, directoryOnly, 0)
 	}
 	at, err := d.Open()

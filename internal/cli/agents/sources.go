@@ -3,11 +3,9 @@
 package agents
 
 import (
-	"os"
-	"path/filepath"
-
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/request"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 )
@@ -33,17 +31,7 @@ func (g *Sources) Complete() error {
 }
 
 // ShortPath returns a path as a person in the directory would write it.
-func (g *Sources) ShortPath(path string) string {
-	if rel, err := filepath.Rel(g.Dir, path); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	if home, err := os.UserHomeDir(); err == nil {
-		if rel, err := filepath.Rel(home, path); err == nil && filepath.IsLocal(rel) {
-			return filepath.Join("~", rel)
-		}
-	}
-	return path
-}
+func (g *Sources) ShortPath(path string) string { return console.ShortPath(path, g.Dir) }
 
 // loadFiles reads all agent files of the places.
 func (g *Sources) loadFiles() ([]agentfile.Definition, []agentfile.Note, error) {

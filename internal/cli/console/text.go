@@ -4,11 +4,14 @@ package console
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // CountOf is a number with its noun in the singular or plural.
@@ -34,6 +37,20 @@ func (r Remark) String() string {
 		return r.Path + ": " + r.Text
 	}
 	return fmt.Sprintf("%s:%d: %s", r.Path, r.Line, r.Text)
+}
+
+// ShortPath returns a path as a person in the directory would write it: relative to it, or to the home directory.
+// Without a directory, only the latter.
+func ShortPath(path, dir string) string {
+	if rel, ok := workdir.Below(dir, path); ok {
+		return rel
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		if rel, ok := workdir.Below(home, path); ok {
+			return filepath.Join("~", rel)
+		}
+	}
+	return path
 }
 
 // DollarsPerMillion turns billionths of a dollar a token into dollars a million, with two

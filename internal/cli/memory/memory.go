@@ -4,7 +4,6 @@ package memory
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -165,12 +164,7 @@ func shortDir(dir string) string {
 	if dir == "" {
 		return "-"
 	}
-	if home, err := os.UserHomeDir(); err == nil {
-		if rel, err := filepath.Rel(home, dir); err == nil && filepath.IsLocal(rel) {
-			return filepath.Join("~", rel)
-		}
-	}
-	return dir
+	return console.ShortPath(dir, "")
 }
 
 func (cs *Commands) show() *cobra.Command {

@@ -2,7 +2,6 @@ package request
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -45,10 +44,10 @@ func (r *Flags) expandCommand(a *console.Console, text string) (string, error) {
 			a.Say(a.ErrStyle.Dim("note   ") + term.CleanLine(fmt.Sprintf(format, args...)))
 		}
 	}
-	say("/%s is the prompt of %s", c.Name, shortPath(c.Path, dir))
+	say("/%s is the prompt of %s", c.Name, console.ShortPath(c.Path, dir))
 	for _, n := range notes {
 		if n.Hidden == c.Name {
-			say("%s is not used: it has the same name", shortPath(n.Path, dir))
+			say("%s is not used: it has the same name", console.ShortPath(n.Path, dir))
 		}
 	}
 	prompt, lines, files := c.Expand(args, dir)
@@ -72,9 +71,9 @@ func (r *Flags) grantByCommand(c agentfile.SlashCommand, dir string, say func(st
 	switch {
 	case len(c.Tools) == 0:
 	case !c.Own:
-		say("allowed-tools of %s has no effect: the file may come from anyone", shortPath(c.Path, dir))
+		say("allowed-tools of %s has no effect: the file may come from anyone", console.ShortPath(c.Path, dir))
 	case len(q.AllowedTools) > 0:
-		say("allowed-tools of %s has no effect: --allowed-tools counts", shortPath(c.Path, dir))
+		say("allowed-tools of %s has no effect: --allowed-tools counts", console.ShortPath(c.Path, dir))
 	default:
 		q.AllowedTools = c.Tools
 	}
@@ -85,25 +84,12 @@ func (r *Flags) grantByCommand(c agentfile.SlashCommand, dir string, say func(st
 	switch {
 	case c.Model == "" || c.Model == "inherit" || q.Model != "":
 	case !c.Own:
-		say("model of %s has no effect: the file may come from anyone; -m names a model", shortPath(c.Path, dir))
+		say("model of %s has no effect: the file may come from anyone; -m names a model", console.ShortPath(c.Path, dir))
 	case !ok || strings.HasPrefix(route, scriptPrefix):
-		say("model %s of %s has no effect: write PROVIDER/MODEL", c.Model, shortPath(c.Path, dir))
+		say("model %s of %s has no effect: write PROVIDER/MODEL", c.Model, console.ShortPath(c.Path, dir))
 	default:
 		q.Model = route
 	}
-}
-
-// shortPath returns a path as a person in the directory would write it.
-func shortPath(path, dir string) string {
-	if rel, err := filepath.Rel(dir, path); err == nil && dir != "" && filepath.IsLocal(rel) {
-		return rel
-	}
-	if home, err := os.UserHomeDir(); err == nil {
-		if rel, err := filepath.Rel(home, path); err == nil && filepath.IsLocal(rel) {
-			return filepath.Join("~", rel)
-		}
-	}
-	return path
 }
 
 const quotedMax = 3

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // Limits on the text that is read of a Guide; the rest is left out. UserGuideBytesMax is the part of GuideBytesMax
@@ -81,7 +82,7 @@ func repositoryTop(dir, within string) string {
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
 			return at
 		}
-		if rel, err := filepath.Rel(within, at); err != nil || rel == "." || !filepath.IsLocal(rel) || at == filepath.Dir(at) {
+		if rel, ok := workdir.Below(within, at); !ok || rel == "." || at == filepath.Dir(at) {
 			return dir
 		}
 	}

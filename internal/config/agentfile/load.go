@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // filesMax bounds the files of one place that Load reads: a place with more does not hide those after it.
@@ -67,8 +68,8 @@ func LoadWorkspace(workspace string, given ...string) ([]Definition, []Note, err
 // that directory.
 func LoadBelow(dir, place string) ([]Definition, []Note, error) {
 	l := &definitionLoader{first: map[string]string{}}
-	rel, err := filepath.Rel(dir, place)
-	if err != nil || !filepath.IsLocal(rel) {
+	rel, ok := workdir.Below(dir, place)
+	if !ok {
 		return nil, nil, &Problem{Path: place, Err: safefile.ErrOutside}
 	}
 	l.readPlacesBelow(dir, rel)

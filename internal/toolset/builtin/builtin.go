@@ -141,8 +141,8 @@ func excludedPath(dir, name string) string {
 	if real, bad := filepath.EvalSymlinks(abs); bad == nil { // a path that does not exist yet may be created later
 		abs = real
 	}
-	rel, bad := filepath.Rel(dir, abs)
-	if err != nil || bad != nil || rel == "." || !filepath.IsLocal(rel) {
+	rel, ok := workdir.Below(dir, abs)
+	if err != nil || !ok || rel == "." {
 		return ""
 	}
 	return filepath.ToSlash(rel)

@@ -130,7 +130,7 @@ func (r *gitRepository) gitDirectory(entry fs.FileInfo) (*heldDir, error) {
 	if err != nil {
 		return nil, errNoRepository
 	}
-	if rel, err := filepath.Rel(r.top.path, real); err == nil && filepath.IsLocal(rel) {
+	if rel, ok := workdir.Below(r.top.path, real); ok {
 		return r.top.openBelow(rel)
 	}
 	git, err := openHeldDir(real)
