@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/clip"
 )
 
 // Limits of an answer about the backlog.
@@ -73,12 +75,6 @@ func taskText(s State, i int) string {
 }
 
 // clipResult is the beginning of a result, on one line.
-func clipResult(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) <= backlogResult {
-		return text
-	}
-	return strings.ToValidUTF8(text[:backlogResult], "") + "…"
-}
+func clipResult(text string) string { return clip.Marked(clip.OneLine(text), backlogResult, "…") }
 
 func quoteLines(text string) string { return "> " + strings.ReplaceAll(text, "\n", "\n> ") }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -72,10 +73,7 @@ func describeDelegates(t model.ToolSpec, list []Definition, foreign []string) mo
 	b.WriteString(t.Description + " Agents:")
 	most := descriptionShare(list)
 	for _, d := range list {
-		text := strings.TrimSuffix(strings.TrimSpace(d.Description), ".")
-		if len(text) > most {
-			text = strings.ToValidUTF8(text[:most], "") + "…"
-		}
+		text := clip.Marked(strings.TrimSuffix(strings.TrimSpace(d.Description), "."), most, "…")
 		fmt.Fprintf(&b, " %s (%s)", d.Name, text)
 	}
 	for _, name := range foreign {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nuid"
@@ -104,10 +103,7 @@ func (a *foreignAnswer) addResponse(data json.RawMessage) error {
 		}
 	}
 	if room := answerBytesMax - a.text.Len(); len(text) > room {
-		for room > 0 && !utf8.RuneStart(text[room]) {
-			room--
-		}
-		a.text.WriteString(text[:room])
+		a.text.WriteString(clip.Prefix(text, room))
 		return errTooLong
 	}
 	a.text.WriteString(text)

@@ -18,15 +18,17 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-const titleBytes = 80
+// shownBytes is about how much of a title or a name is kept.
+const shownBytes = 80
 
-func shortTitle(prompt string) string {
-	for i := range prompt {
-		if i >= titleBytes {
-			return prompt[:i] + "…"
+// beginningOf keeps the beginning of a text that a person writes for others to read: the title of a run, or a name.
+func beginningOf(text string) string {
+	for i := range text {
+		if i >= shownBytes {
+			return text[:i] + "…"
 		}
 	}
-	return prompt
+	return text
 }
 
 func notFound(run string) error {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -283,10 +284,7 @@ func (s *State) Condense() (f Condensed, ok bool) {
 
 // NewRefused is the fact that a run was refused.
 func NewRefused(due int64, run, reason string) Refused {
-	if len(reason) > reasonBytesMax {
-		reason = strings.ToValidUTF8(reason[:reasonBytesMax], "")
-	}
-	return Refused{DueMS: due, Run: run, Reason: reason}
+	return Refused{DueMS: due, Run: run, Reason: clip.Marked(reason, reasonBytesMax, "")}
 }
 
 // RunID is the id of the run of the schedule named schedule that is due at a time: a ULID, so that runs are listed in

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/model"
 )
@@ -99,11 +99,7 @@ func clipText(text string) string {
 	if len(text) <= lineBytesMax {
 		return text
 	}
-	at := lineBytesMax
-	for at > 0 && !utf8.RuneStart(text[at]) {
-		at--
-	}
-	return strings.Clone(text[:at]) + "…"
+	return clip.Prefix(text, lineBytesMax) + "…" // a copy
 }
 
 // lineBytesMax is more than the widest line of a terminal shows.

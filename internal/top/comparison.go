@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/compare"
 	"github.com/troupe-run/troupe/internal/term"
 )
@@ -63,7 +64,7 @@ func comparisonText(m *Model) []string {
 	}
 	if c.Text != "" {
 		lines = append(lines, "", s.Bold("Answers"))
-		result := term.CutLines(term.CleanText(clipBytes(c.Text, textBytesMax)), m.width)
+		result := term.CutLines(term.CleanText(clip.Prefix(c.Text, textBytesMax)), m.width)
 		left := len(result) - resultLinesMax
 		lines = append(lines, colorDiff(s, result[:min(len(result), resultLinesMax)])...)
 		if left > 0 {
@@ -78,7 +79,7 @@ func stepLines(m *Model, p compare.Pair, isFirst bool) []string {
 	s := m.style
 	head := cleanLine(fmt.Sprintf("turn %d  %s  %s", p.Turn, p.Kind, p.Call))
 	if !p.Differs {
-		return []string{s.Dim(term.Truncate("= "+head+"  "+cleanLine(clipBytes(plainStep(p.A), sideBytesMax)), m.width))}
+		return []string{s.Dim(term.Truncate("= "+head+"  "+cleanLine(clip.Prefix(plainStep(p.A), sideBytesMax)), m.width))}
 	}
 	mark := s.Yellow("≠ " + head)
 	if isFirst {
@@ -105,7 +106,7 @@ func sideLines(text string, room int) []string {
 	if text == "" {
 		return []string{"nothing"}
 	}
-	lines := term.CutLines(term.CleanText(clipBytes(plainStep(text), sideBytesMax)), room)
+	lines := term.CutLines(term.CleanText(clip.Prefix(plainStep(text), sideBytesMax)), room)
 	if left := len(lines) - sideRows; left > 0 {
 		lines = append(lines[:sideRows], term.Truncate(fmt.Sprintf("… %d more lines: troupe compare", left), room))
 	}

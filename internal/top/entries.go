@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/term"
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -75,7 +76,7 @@ func (v *entriesView) take(p EntriesPage) {
 		for i, item := range entry.Items {
 			kinds[i] = item.Kind
 		}
-		r.kinds, r.from = clipBytes(strings.Join(kinds, ", "), eventColumnsMax), "a client"
+		r.kinds, r.from = clip.Prefix(strings.Join(kinds, ", "), eventColumnsMax), "a client"
 		if entry.From != "" {
 			r.from = entry.From.Agent()
 		}
@@ -209,7 +210,7 @@ func bodyLines(s term.Style, body []byte, width int) []string {
 		return []string{s.Red(cleanLine(err.Error()))}
 	}
 	whole := strings.TrimSuffix(text.String(), "\n")
-	lines := term.CutLines(term.CleanText(clipBytes(whole, textBytesMax)), width)
+	lines := term.CutLines(term.CleanText(clip.Prefix(whole, textBytesMax)), width)
 	if left := len(whole) - textBytesMax; left > 0 {
 		lines = append(lines, s.Dim(fmt.Sprintf("… %d bytes more: troupe export --logs", left)))
 	}

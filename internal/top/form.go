@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
@@ -58,7 +59,7 @@ func handleFormKey(m *Model, k Key) []Effect {
 		return f.send(m)
 	default:
 		e := &f.fields[f.at]
-		e.text = clipBytes(editText(e.text, k), formBytesMax)
+		e.text = clip.Prefix(editText(e.text, k), formBytesMax)
 	}
 	return nil
 }
@@ -85,7 +86,7 @@ func (f *form) send(m *Model) []Effect {
 func (f *form) paste(text string) {
 	if f.sent == nil {
 		e := &f.fields[f.at]
-		e.text = clipBytes(e.text+strings.ToValidUTF8(text, "�"), formBytesMax)
+		e.text = clip.Prefix(e.text+strings.ToValidUTF8(text, "�"), formBytesMax)
 	}
 }
 

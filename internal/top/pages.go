@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
@@ -27,7 +28,7 @@ func agentText(m *Model) []string {
 	}
 	for _, q := range m.questions {
 		if q.RunID == r.id && q.Agent == r.agent {
-			pairs = append(pairs, [2]string{"asks", term.QuestionGist(clipBytes(q.Question, eventColumnsMax)) + " (4 shows it)"})
+			pairs = append(pairs, [2]string{"asks", term.QuestionGist(clip.Prefix(q.Question, eventColumnsMax)) + " (4 shows it)"})
 		}
 	}
 	lines := append([]string{t.Row(s, r.agent, m.width, m.now)}, term.FormatPairs(s, pairs, m.width)...)
@@ -50,7 +51,7 @@ func stopText(m *Model) []string {
 		used, cost := spendTexts(spendOf(client.RunInfo{Result: result}))
 		pairs = append(pairs, [2]string{"reason", cleanLine(string(result.Reason))}, [2]string{"detail", cleanLine(result.Detail)},
 			[2]string{"turns", fmt.Sprint(result.Turns)}, [2]string{"tokens", used}, [2]string{"cost", cost})
-		answer = append([]string{"", s.Bold("Result")}, s.Markdown(term.CleanText(clipBytes(result.Text, textBytesMax)), m.width)...)
+		answer = append([]string{"", s.Bold("Result")}, s.Markdown(term.CleanText(clip.Prefix(result.Text, textBytesMax)), m.width)...)
 	}
 	lines := term.FormatPairs(s, pairs, m.width)
 	decisions := r.events.lines(m, isDecision)

@@ -2,8 +2,8 @@ package top
 
 import (
 	"strings"
-	"unicode/utf8"
 
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
@@ -65,12 +65,12 @@ func handlePaste(m *Model, text string) {
 		return
 	}
 	if m.prompt != nil && m.prompt.choices == nil {
-		m.prompt.setText(m, m.prompt.text+term.CleanLine(clipBytes(text, inputBytesMax)))
+		m.prompt.setText(m, m.prompt.text+term.CleanLine(clip.Prefix(text, inputBytesMax)))
 	}
 }
 
 func (p *prompt) setText(m *Model, text string) {
-	p.text = clipBytes(text, inputBytesMax)
+	p.text = clip.Prefix(text, inputBytesMax)
 	if p.typed != nil {
 		p.typed(m, p.text)
 	}
@@ -104,18 +104,7 @@ const promptStep = 64
 // cleanLine makes a text one harmless line; of a long one it is the beginning, which is more than a line shows.
 func cleanLine(text string) string {
 	if len(text) > lineBytesMax {
-		text = clipBytes(text, lineBytesMax) + "…"
+		text = clip.Prefix(text, lineBytesMax) + "…"
 	}
 	return term.CleanLine(text)
-}
-
-// clipBytes returns at most most bytes of a text, of whole characters where it is valid.
-func clipBytes(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
@@ -58,7 +59,7 @@ func questionRow(m *Model, q client.Question, width int) string {
 		asked = term.FormatAge(m.now.Sub(time.UnixMilli(q.AskedMS)))
 	}
 	return m.style.Dim(term.Pad(shortRun(q.RunID, width), runColumns(width))) + " " + m.style.Bold(term.Pad(cleanLine(q.Agent), agentColumns)) + " " +
-		term.Pad(asked, ageColumns) + " " + m.style.Yellow(strings.TrimSpace(term.FormatApprovals(q.Approvals, cleanLine(q.ApprovedBy))+"  "+term.QuestionGist(clipBytes(q.Question, eventColumnsMax))))
+		term.Pad(asked, ageColumns) + " " + m.style.Yellow(strings.TrimSpace(term.FormatApprovals(q.Approvals, cleanLine(q.ApprovedBy))+"  "+term.QuestionGist(clip.Prefix(q.Question, eventColumnsMax))))
 }
 
 // questionText returns the selected question with all that a person decides about.
@@ -80,7 +81,7 @@ func questionText(m *Model) []string {
 	} else if q.Rule != "" {
 		lines = append(lines, m.style.Dim("a allows in this run, p in the directory: "+cleanLine(q.Rule)))
 	}
-	text := strings.Trim(term.CleanText(clipBytes(q.Question, textBytesMax)), "\n")
+	text := strings.Trim(term.CleanText(clip.Prefix(q.Question, textBytesMax)), "\n")
 	if len(q.Question) > textBytesMax {
 		text += fmt.Sprintf("\n… %d bytes more: troupe questions -o json", len(q.Question)-textBytesMax)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/term"
 	"github.com/troupe-run/troupe/model"
 )
@@ -78,19 +79,19 @@ func (t *transcript) take(raw json.RawMessage) {
 
 // clipMessage bounds the texts of a message, and returns their size.
 func clipMessage(m *model.Message) (size int) {
-	clip := func(text *string) {
+	shorten := func(text *string) {
 		if n := len(*text); n > textBytesMax {
-			*text = clipBytes(*text, textBytesMax) + fmt.Sprintf("\n… %d bytes more: troupe transcript --all", n-textBytesMax)
+			*text = clip.Prefix(*text, textBytesMax) + fmt.Sprintf("\n… %d bytes more: troupe transcript --all", n-textBytesMax)
 		}
 		*text = strings.Clone(*text)
 		size += len(*text)
 	}
-	clip(&m.Text)
+	shorten(&m.Text)
 	for i := range m.Calls {
-		clip(&m.Calls[i].Args)
+		shorten(&m.Calls[i].Args)
 	}
 	for i := range m.Results {
-		clip(&m.Results[i].Text)
+		shorten(&m.Results[i].Text)
 	}
 	return size
 }
@@ -235,7 +236,7 @@ func (t *transcript) drawMessage(s term.Style, msg model.Message, calls map[stri
 		calls[c.ID] = c.Name
 		args := c.Args
 		if !t.unfold && len(args) > foldedArgs {
-			args = clipBytes(args, foldedArgs) + "…"
+			args = clip.Prefix(args, foldedArgs) + "…"
 		}
 		for i, l := range term.Wrap("→ "+cleanLine(c.Name)+" "+cleanLine(args), width-2) {
 			if i > 0 {

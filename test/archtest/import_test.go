@@ -61,7 +61,7 @@ var pure = map[string][]string{
 	"internal/throttle":          {},
 	"internal/clip":              {},
 	"internal/lane":              {"agent/spec"},
-	"internal/schedule":          {"mailbox", "internal/bus/names"},
+	"internal/schedule":          {"internal/clip", "mailbox", "internal/bus/names"},
 	"internal/permission/rule":   {},
 	"internal/permission/person": {},
 	"internal/permission":        {"agent/spec", "model", "internal/permission/rule"},
@@ -78,7 +78,7 @@ var pure = map[string][]string{
 	"supervisor":                 {"agent", "agent/event", "agent/spec", "budget", "internal/clip", "internal/permission", "internal/promptlayer", "model"},
 	"internal/activation":        {"agent", "agent/event", "agent/spec", "mailbox", "model", "supervisor"},
 	"internal/verify":            {"mailbox", "internal/permission/person"}, // it judges the others, so it shares nothing with them but who is a person
-	"internal/top":               {"agent/event", "agent/spec", "budget", "client", "internal/amount", "internal/compare", "internal/term", "mailbox", "model"},
+	"internal/top":               {"agent/event", "agent/spec", "budget", "client", "internal/amount", "internal/clip", "internal/compare", "internal/term", "mailbox", "model"},
 	"internal/replay":            {"agent", "agent/event", "agent/spec", "internal/activation", "internal/clip", "mailbox", "supervisor"},
 }
 
