@@ -22,20 +22,51 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// Aliases of types in other packages.
-type (
-	// Agent defines one agent, like an agent file.
-	Agent = agentfile.Definition
-	// ToolRef names a tool that an Agent may use or not.
-	ToolRef = agentfile.ToolRef
-	// HookFunc is a hook in Go, HookCall its argument.
-	HookFunc = hook.Func
-	HookCall = hook.Call
-	// NATSOptions configures the connection to a NATS server.
-	NATSOptions = bus.Options
-	// Result is the outcome of a run.
-	Result = event.Result
-)
+// Agent defines one agent, like an agent file (docs/agentfiles.md says what each key means). A struct literal sets:
+//
+//	Name, Description, Prompt string // required: who it is, when to delegate to it, its system prompt
+//	Model           string           // PROVIDER/MODEL; "": that of the run
+//	Fallback        []string         // models that are tried next, in this order
+//	Tools           []ToolRef        // nil: all that its parent has; empty: none
+//	DisallowedTools []ToolRef
+//	Delegates       []string         // agents that it may call; nil: not said; empty: none
+//	Handoffs        []string         // agents to which it may hand off its conversation
+//	MaxTurns        int
+//	Timeout         time.Duration
+//	Budget          struct{ Tokens int64; USD float64 }
+//	OutputSchema    string           // JSON text of a schema that its answer must satisfy
+//	Constraints, Criteria, FailIf []string
+//	Hooks           []spec.Hook      // at points of its loop: see Config.Hooks
+//	LoopOptions     spec.LoopOptions
+//
+// For example:
+//
+//	troupe.Agent{Name: "reviewer", Description: "Reviews a change.", Prompt: "Look for missing tests.",
+//		Tools: []troupe.ToolRef{{Name: "read_file"}, {Name: "grep"}}, MaxTurns: 12}
+//
+// The other fields are filled in from agent files.
+type Agent = agentfile.Definition
+
+// ToolRef names a tool that an Agent may use or not. Its fields are Name, such as "read_file" or "mcp__github__*", and
+// Args, a pattern of arguments ("": any).
+type ToolRef = agentfile.ToolRef
+
+// HookFunc is a hook in Go: func(context.Context, HookCall) (spec.HookAnswer, error).
+type HookFunc = hook.Func
+
+// HookCall is the argument of a HookFunc. Its fields say where the hook is asked (Run, Agent, Parent, Name, Depth, Turn,
+// Workspace), which one it is (Hook, a spec.Hook), an ID that is the same when it is asked again after a crash, and what
+// it judges (Data, a spec.HookData).
+type HookCall = hook.Call
+
+// NATSOptions configures the connection to a NATS server: Servers is a comma-separated list of URLs, or Context the name of
+// a nats CLI context; Creds and NKey are paths of credential files, User, Password and Token are credentials themselves,
+// and TLSCert, TLSKey and TLSCA are paths of PEM files.
+type NATSOptions = bus.Options
+
+// Result is the outcome of a run: Text is the answer, Reason why the run ended, Partial whether it ended before it was
+// done, CostUSD and Usage what it used, and Agents has one row for each agent.
+type Result = event.Result
 
 // Config of a Node. The zero value is a node without a directory, which keeps its logs only
 // until Close. Start refuses agents that name unknown tools or delegates.
