@@ -130,7 +130,8 @@ func Subtype(r spec.Reason) string {
 }
 
 // CancelResult reports how far a run's cancel has come: how many agents were told to
-// stop, which have confirmed their end, which have not yet, and which were given up.
+// stop, which have confirmed their end, which have not yet, and which were given up. Recorded results and the text have
+// the older word "orphans" for those that were given up; an orphan is not an agent whose parent has ended.
 type CancelResult struct {
 	Why     string      `json:"why,omitempty"`
 	By      string      `json:"by,omitempty"` // who has canceled, as the request names them

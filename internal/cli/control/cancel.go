@@ -62,7 +62,7 @@ type cancelReport struct {
 	Run     string   `json:"run_id"`
 	Agent   string   `json:"agent,omitempty"`
 	Stopped []string `json:"stopped"`
-	Orphans []string `json:"orphans"`
+	Orphans []string `json:"orphans"` // that have not stopped
 	Already bool     `json:"already_finished"`
 	// Account is the acknowledgement, where the end was not waited for.
 	Account *client.CancelReply `json:"account,omitempty"`
