@@ -57,10 +57,10 @@ type (
 )
 
 // NotePassivated tells the node of an actor that is passivated according to its log: see
-// activation.ReadStanding. The node wakes it when due, in Unix milliseconds, and at its next
+// activation.ReadStanding. The node wakes it at dueMS, in Unix milliseconds, and at its next
 // entry in any case.
-func (n *Node) NotePassivated(at mailbox.Address, due int64) {
-	n.system.Root.Send(n.router, actorPassivated{at, due})
+func (n *Node) NotePassivated(at mailbox.Address, dueMS int64) {
+	n.system.Root.Send(n.router, actorPassivated{at, dueMS})
 }
 
 // lookAround starts the sweeps, which continue while there are shells.
