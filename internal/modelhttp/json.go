@@ -6,8 +6,12 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
+
+// ValidText replaces bytes that are not UTF-8, which some servers send.
+func ValidText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // EncodeBody writes a request as JSON. Characters that have a meaning in HTML stay as they
 // are.

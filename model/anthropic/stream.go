@@ -58,7 +58,7 @@ func (r *eventReader) takeEvent(e *streamEvent) {
 			return // a reply is one message
 		}
 		r.began = true
-		r.served = validText(string(e.Message.Model))
+		r.served = modelhttp.ValidText(string(e.Message.Model))
 		u := e.Message.Usage
 		r.input = u.Input.Known
 		r.usage = model.Usage{Input: u.Input.N, Output: u.Output.N, CacheRead: u.CacheRead.N, CacheCreation: u.CacheWrite.N}
@@ -125,7 +125,7 @@ func (r *eventReader) takeDelta(e *streamEvent) {
 }
 
 func (r *eventReader) emitText(b *receivedBlock, kind model.DeltaKind, said modelhttp.Text) {
-	if text := validText(string(said)); text != "" {
+	if text := modelhttp.ValidText(string(said)); text != "" {
 		b.text.WriteString(text)
 		r.emit(model.Delta{Kind: kind, Text: text})
 	}
@@ -236,5 +236,3 @@ func mapStop(reason string) model.Stop {
 	}
 	return model.StopUnknown
 }
-
-func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

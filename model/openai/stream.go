@@ -39,7 +39,7 @@ func (r *chunkReader) keptSize() int { return r.said + r.calls.Size() }
 
 func (r *chunkReader) takeChunk(c *chatChunk) {
 	if c.Model != "" {
-		r.served = validText(string(c.Model))
+		r.served = modelhttp.ValidText(string(c.Model))
 	}
 	for i := range c.Choices {
 		choice := &c.Choices[i]
@@ -61,12 +61,12 @@ func (r *chunkReader) takeChunk(c *chatChunk) {
 
 func (r *chunkReader) takeDelta(d *chunkDelta) {
 	if text := cmp.Or(d.ReasoningContent, d.Reasoning); text != "" {
-		r.emit(model.Delta{Kind: model.ReasoningDelta, Text: validText(text)})
+		r.emit(model.Delta{Kind: model.ReasoningDelta, Text: modelhttp.ValidText(text)})
 	}
 	if d.Refusal != "" {
 		r.refused = true
 	}
-	if text := validText(string(d.Content + d.Refusal)); text != "" {
+	if text := modelhttp.ValidText(string(d.Content + d.Refusal)); text != "" {
 		r.text.WriteString(text)
 		r.emit(model.Delta{Kind: model.TextDelta, Text: text})
 	}
@@ -123,5 +123,3 @@ func mapStop(reason string) model.Stop {
 	}
 	return model.StopUnknown
 }
-
-func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
