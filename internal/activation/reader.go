@@ -373,28 +373,3 @@ func (l *LogReader) MayClose() bool {
 
 // Floor is the highest ack floor that the log claims.
 func (l *LogReader) Floor() uint64 { return l.floor }
-
-// UnfinishedStarts counts the activations at the end of a log that began, but never wrote a
-// Checkpoint or ended in order. If there are more than StartsMax, the node gives the actor up without stepping its
-// log.
-func UnfinishedStarts(log []mailbox.Message) int {
-	n, last := 0, ""
-	for _, m := range log {
-		e, err := mailbox.Decode(m.Data)
-		if err != nil || len(e.Items) == 0 {
-			continue
-		}
-		switch e.Items[0].Kind {
-		case "resumed":
-			if e.Start != last { // an activation that claims twice has more to report
-				n++
-			}
-			last = e.Start
-		case "checkpoint", "released":
-			n = 0
-		case "closed": // the next activation reads that, and stops
-			return 0
-		}
-	}
-	return n
-}

@@ -75,7 +75,7 @@ func (e *logStatus) hasBegun() bool {
 }
 
 // isOrphaned reports whether no activation of this program can get through a log.
-func (e *logStatus) isOrphaned() bool { return e.newer || e.unfinishedStarts > activation.StartsMax }
+func (e *logStatus) isOrphaned() bool { return e.newer || e.starts.Unfinished > activation.StartsMax }
 
 // needsCancel reports whether an agent is still live and its log does not have the cancel.
 func (e *logStatus) needsCancel(f agent.Canceled) bool {

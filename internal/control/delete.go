@@ -25,18 +25,17 @@ const closeWait = 2 * time.Second
 
 // logStatus describes how far a log of a run is from its end.
 type logStatus struct {
-	reader           *activation.LogReader
-	super            *activation.Supervisor // nil: an agent's
-	agent            *activation.Agent      // nil: a supervisor's
-	closed           uint64                 // index of the entry that closed it; 0: it is open
-	last             uint64                 // index of its newest entry
-	newer            bool                   // it has an entry of a newer form
-	imported         bool                   // all its entries are
-	bytes            uint64                 // of its entries
-	senders          map[string]bool        // of the parts of a history in it
-	hasOther         bool                   // it has entries that are no such parts
-	unfinishedStarts int                    // activations in a row, at its end, that did not get through it
-	lastStart        string                 // the newest of them
+	reader   *activation.LogReader
+	super    *activation.Supervisor // nil: an agent's
+	agent    *activation.Agent      // nil: a supervisor's
+	closed   uint64                 // index of the entry that closed it; 0: it is open
+	last     uint64                 // index of its newest entry
+	newer    bool                   // it has an entry of a newer form
+	imported bool                   // all its entries are
+	bytes    uint64                 // of its entries
+	senders  map[string]bool        // of the parts of a history in it
+	hasOther bool                   // it has entries that are no such parts
+	starts   activation.StartCount
 	// canceledAt is when the agent was canceled, the first time or the first time with now.
 	canceledAt  time.Time
 	canceledNow bool // that was with now
@@ -82,15 +81,7 @@ func (e *logStatus) readEntry(m mailbox.Message) {
 			e.noteCancel(m.At, f)
 		}
 	}
-	switch entry.Items[0].Kind { // as activation.UnfinishedStarts counts
-	case agent.Resumed{}.Kind():
-		if entry.Start != e.lastStart {
-			e.unfinishedStarts++
-		}
-		e.lastStart = entry.Start
-	case agent.Checkpoint{}.Kind(), agent.Released{}.Kind():
-		e.unfinishedStarts = 0
-	}
+	e.starts.Read(entry)
 }
 
 func (e *logStatus) noteCancel(stamp int64, f agent.Canceled) {
