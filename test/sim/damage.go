@@ -26,7 +26,7 @@ func (ld *logDamager) loseHead() {
 	}
 	k := ld.between(1, len(a.log)-1)
 	if isClientsChange(a.log[k]) || activation.IsTombstone(a.log[k:]) {
-		return // docs/gaps.md
+		return // docs/chaos.md
 	}
 	for len(a.shells) > 0 {
 		ld.processes.killShell(a.shells[0])
@@ -131,7 +131,7 @@ func (ld *logDamager) truncateLog() {
 		keep = at[ld.IntN(len(at))] // before a side effect, which its log then knows nothing of
 	}
 	if ld.isOn(faultModels) && !a.hasTask(a.log[keep-1].Place) {
-		return // docs/gaps.md
+		return // docs/chaos.md
 	}
 	ld.markDamaged(a, keep)
 	ld.traceLine("truncate %s to %d entries", a.id, keep)
@@ -164,7 +164,7 @@ func placesOfStarted(log []mailbox.Message) (at []int) {
 func (ld *logDamager) dropCovered(a *actor, covered int) {
 	k := ld.between(1, covered)
 	if k < len(a.log) && isClientsChange(a.log[k]) {
-		return // docs/gaps.md
+		return // docs/chaos.md
 	}
 	ld.markDamaged(a, len(a.log)-k)
 	a.shadow.rotten = true

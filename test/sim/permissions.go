@@ -44,7 +44,7 @@ func drawPermissions(p *seedPlan, o *supervisor.Opened) {
 	for i := range o.Definitions {
 		o.Definitions[i].LoopOptions.Unattended = d.percent(10)
 	}
-	if !p.isOn(faultHead) { // docs/gaps.md: an end by a cancel goes unnoticed if the log of the agent lost its head
+	if !p.isOn(faultHead) { // docs/chaos.md: an end by a cancel goes unnoticed if the log of the agent lost its head
 		o.ParkMS = oneOf[int64](d, 0, 0, 0, 500, 60_000)
 	}
 	if d.percent(30) {

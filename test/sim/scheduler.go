@@ -310,7 +310,7 @@ func (sc *scheduler) cancelStuckRun() {
 }
 
 // restartEndedActor restarts the shell of an actor with a damaged log, once, which has ended and not closed its log:
-// a claim that found no room came after the end (docs/gaps.md).
+// a claim that found no room came after the end (docs/chaos.md).
 func (sc *scheduler) restartEndedActor() bool {
 	for _, a := range sc.population.actors {
 		if a.damaged && !a.closed && !a.restarted && len(a.shells) > 0 && a.shells[0].logReader().MayClose() {
