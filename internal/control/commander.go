@@ -21,8 +21,8 @@ import (
 // shownBytes is about how much of a title or a name is kept.
 const shownBytes = 80
 
-// beginningOf keeps the beginning of a text that a person writes for others to read: the title of a run, or a name.
-func beginningOf(text string) string {
+// titleOf keeps the beginning of a text that a person writes for others to read: the title of a run, or a name.
+func titleOf(text string) string {
 	for i := range text {
 		if i >= shownBytes {
 			return text[:i] + "…"

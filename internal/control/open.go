@@ -129,7 +129,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if r.History != nil {
 		c.purgeUploadedHistory(ctx, mailbox.At(r.RunID, string(spec.Root)).In(opened.RootPlace()))
 	}
-	err = c.addRow(ctx, client.RunInfo{RunID: r.RunID, State: client.RunLive, Title: beginningOf(r.Prompt), Agent: opened.Root, Model: accepted.Model, Node: c.cfg.Name, Owner: opened.Owner,
+	err = c.addRow(ctx, client.RunInfo{RunID: r.RunID, State: client.RunLive, Title: titleOf(r.Prompt), Agent: opened.Root, Model: accepted.Model, Node: c.cfg.Name, Owner: opened.Owner,
 		Started: time.Now().UTC().Format(time.RFC3339), Conversation: r.Conversation})
 	if err != nil || r.Conversation == "" {
 		return accepted, err

@@ -166,7 +166,7 @@ func (r *Runs) repair(ctx context.Context, run string, s RowSummary) error {
 
 // rowOf makes the row of a run from its state.
 func rowOf(s supervisor.State, node string) client.RunInfo {
-	info := client.RunInfo{State: client.RunLive, Node: node, Title: beginningOf(s.Run.Goal), Agent: s.Run.Root, Model: s.Run.Model.Name, Owner: s.Run.Owner}
+	info := client.RunInfo{State: client.RunLive, Node: node, Title: titleOf(s.Run.Goal), Agent: s.Run.Root, Model: s.Run.Model.Name, Owner: s.Run.Owner}
 	if s.Run.InLane {
 		info.Conversation = s.Run.Conversation
 	}

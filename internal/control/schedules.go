@@ -303,7 +303,7 @@ func describeSchedule(id string, s *schedule.State) client.ScheduleInfo {
 		info.Next = formatMS(s.Pending)
 	}
 	if r := scheduledRequest(s); r != nil {
-		info.Title, info.Conversation = beginningOf(r.Prompt), r.Conversation
+		info.Title, info.Conversation = titleOf(r.Prompt), r.Conversation
 	}
 	return info
 }
