@@ -9,10 +9,9 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// A planned hand-off loses nothing (PROTOCOL P3, simplified: the node waits for the work
-// before it hands off the log, instead of finishing the work afterwards). A draining shell
-// steps no more entries, so it begins no more work; it appends the results of its models and
-// tools, then Released, and ends. The next activation begins whatever this one never began.
+// A planned hand-off loses nothing (PROTOCOL P3). A draining shell steps no more entries, so it begins
+// no more work; it appends the results of its models and tools, then Released, and ends. The
+// next activation begins whatever this one never began.
 type (
 	// handOver drains all shells whose logs match.
 	handOver struct {

@@ -84,7 +84,7 @@ func (c *toolRules) namesUnknown(calls []Call) string {
 			names = append(names, name)
 		}
 	}
-	return clip.Marked(strings.Join(names, ", "), errorShown, "…")
+	return clip.Marked(strings.Join(names, ", "), errorShownBytes, "…")
 }
 
 // forbids reports whether the run has the tool but this agent may not use it.
@@ -132,12 +132,12 @@ func validateCall(s State, t model.ToolCall, index int) Call {
 	if strings.TrimSpace(c.Args) == "" {
 		c.Args = "{}"
 	}
-	if what, so := s.tools.argumentError(t.Name, c.Args); what != "" {
-		return c.fail(what + "; " + so)
+	if problem, consequence := s.tools.argumentError(t.Name, c.Args); problem != "" {
+		return c.fail(problem + "; " + consequence)
 	}
 	switch t.Name {
 	case s.LoopDetection.BlockedTool: //mutant:halted-tool-runs
-		return c.fail("not run: " + t.Name + " goes in circles. Use another tool")
+		return c.fail("not run: " + t.Name + " was called repeatedly without progress. Use another tool")
 	case askTool: // ask_human runs alone: no other call runs while a person is asked
 		if c.Kind, c.Class = questionCall, model.Effect; !mayAskPeople(s) { //mutant:ask-needs-a-person
 			return c.fail(nobodyToAsk)
@@ -166,15 +166,15 @@ func validateCall(s State, t model.ToolCall, index int) Call {
 
 // argumentError validates arguments, whether a model or a hook supplied them. It returns
 // the error, and what it means for the call; the error is "" if the arguments are valid.
-func (c *toolRules) argumentError(tool, args string) (what, so string) {
-	so = "the tool did not run"
+func (c *toolRules) argumentError(tool, args string) (problem, consequence string) {
+	consequence = "the tool did not run"
 	var decoded any
 	if err := json.Unmarshal([]byte(args), &decoded); err != nil {
-		return fmt.Sprintf("the arguments are not valid JSON (%v)", err), so
+		return fmt.Sprintf("the arguments are not valid JSON (%v)", err), consequence
 	}
 	if fits := c.schemas[tool]; fits != nil {
 		if err := fits.Validate(decoded); err != nil { //mutant:bad-args-run
-			return fmt.Sprintf("the arguments do not fit the schema of %s: %s", tool, clip.Text(err.Error(), errorShown)), so
+			return fmt.Sprintf("the arguments do not fit the schema of %s: %s", tool, clip.Text(err.Error(), errorShownBytes)), consequence
 		}
 	}
 	switch tool {
@@ -214,7 +214,7 @@ func (c *toolRules) delegationError(args string) string {
 	case strings.Contains(asked.Agent, "/") && !strings.HasPrefix(asked.Agent, a2aPrefix) && (asked.Background || asked.Fork || asked.schemaText() != ""):
 		return "an agent of another program takes a task and nothing else: leave out background, fork and schema"
 	}
-	return asked.misshaped()
+	return asked.schemaProblem()
 }
 
 // namesForeign reports whether a delegation is to one of these agents of other programs. Any other name is the
@@ -232,9 +232,8 @@ const (
 	detailBytesMax = 4 << 10 // of the reason why an agent ended
 )
 
-const (
-	errorShown = 400
-)
+// errorShownBytes bounds the text of an error in a text for the model or a person.
+const errorShownBytes = 400
 
 func (c Call) fail(text string) Call { return c.end(model.ToolResult{Text: text, Error: true}) }
 

@@ -133,7 +133,7 @@ type Returned struct {
 	// decision depends on them.
 	Metrics     spec.Metrics `msgpack:"ms,omitempty"`
 	MetricsLost int          `msgpack:"ml,omitempty"`
-	// Tainted is the text from outside that who answers had read; nil: none.
+	// Tainted is the text from outside that the agent that answers had read; nil: none.
 	Tainted *spec.Taint `msgpack:"ta,omitempty"`
 }
 
@@ -164,7 +164,7 @@ type Woke struct {
 // Checkpoint claims an ack floor; the loop ignores it.
 type Checkpoint struct{}
 
-// Kind words. They are in logs and never change.
+// The kinds in logs. They never change.
 func (Submitted) Kind() string   { return "submitted" }
 func (Recalled) Kind() string    { return "recalled" }
 func (Hooked) Kind() string      { return "hooked" }
@@ -290,7 +290,7 @@ type ReportLog struct {
 	Received int `msgpack:"h,omitempty"`
 }
 
-// Kind words of messages to the supervisor.
+// The kinds in logs of messages to the supervisor.
 func (Reserve) Kind() string     { return "reserve" }
 func (Settle) Kind() string      { return "settle" }
 func (ProposeStop) Kind() string { return "propose_stop" }

@@ -68,7 +68,7 @@ func missingItems(s State, r spec.Require) (fitting string, missing []string) {
 	case s.Goal.Kept != "": // the continuation has no better answer
 		fitting = s.Goal.Kept
 	default:
-		missing = append(missing, "a final answer that fits its schema: "+clip.Text(err.Error(), errorShown))
+		missing = append(missing, "a final answer that fits its schema: "+clip.Text(err.Error(), errorShownBytes))
 	}
 	return fitting, missing
 }
@@ -77,7 +77,7 @@ func missingItems(s State, r spec.Require) (fitting string, missing []string) {
 func evidenceText(e spec.Evidence) string {
 	text := "a successful result of " + e.Tool
 	if e.Contains != "" {
-		text += fmt.Sprintf(" that contains %q", clip.Text(e.Contains, errorShown))
+		text += fmt.Sprintf(" that contains %q", clip.Text(e.Contains, errorShownBytes))
 	}
 	return text
 }

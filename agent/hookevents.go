@@ -16,7 +16,7 @@ const byPerson = person.ByPerson
 func (e *stepEvents) publishAnswers(f Hooked, turn int, call Call, list []judgedAnswer) {
 	for _, j := range list {
 		e.publishIn(hookEvents, turn, event.KindHookFired, event.HookFired{ID: f.ID, Hook: j.hook.Name, Point: f.Point, Decision: j.answer.Decision, Severity: j.answer.Severity, Text: j.answer.Text,
-			Call: call.ID, Tool: call.Name, Failed: clip.Text(j.failed, errorShown), Report: j.hook.Report, TookMS: j.answer.TookMS})
+			Call: call.ID, Tool: call.Name, Failed: clip.Text(j.failed, errorShownBytes), Report: j.hook.Report, TookMS: j.answer.TookMS})
 		e.publishHookFailure(turn, j.hook.Name, j.failed)
 	}
 }
@@ -34,7 +34,7 @@ func (e *stepEvents) publishTriggers(f Hooked, turn int, call Call, list []judge
 // publishHookFailure warns about a hook that gave no verdict: its author should fix it.
 func (e *stepEvents) publishHookFailure(turn int, hook, why string) {
 	if why != "" {
-		e.publishIn(hookEvents, turn, event.KindWarningRaised, event.Warning{What: "hook " + hook + " failed", Why: clip.Text(why, errorShown)})
+		e.publishIn(hookEvents, turn, event.KindWarningRaised, event.Warning{What: "hook " + hook + " failed", Why: clip.Text(why, errorShownBytes)})
 	}
 }
 
@@ -42,7 +42,7 @@ func (e *stepEvents) publishHookFailure(turn int, hook, why string) {
 func (e *stepEvents) publishRemarks(f Hooked, turn int, hooks *hookRules) {
 	for _, a := range f.Answers {
 		e.publishIn(hookEvents, turn, event.KindHookFired, event.HookFired{ID: f.ID, Hook: a.Hook, Point: f.Point, Text: clip.Text(a.Text, spec.HookTextMax),
-			Failed: clip.Text(a.Failed, errorShown), Report: hooks.reports(a.Hook), TookMS: a.TookMS})
+			Failed: clip.Text(a.Failed, errorShownBytes), Report: hooks.reports(a.Hook), TookMS: a.TookMS})
 		e.publishHookFailure(turn, a.Hook, a.Failed)
 	}
 }

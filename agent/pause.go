@@ -39,7 +39,7 @@ type Admitted struct {
 	Pause int `msgpack:"p"`
 }
 
-// Kind words.
+// The kinds in logs.
 func (Barred) Kind() string   { return "barred" }
 func (Admitted) Kind() string { return "admitted" }
 

@@ -143,14 +143,14 @@ func (a delegateArgs) schemaText() string {
 	return text
 }
 
-// misshaped says why no answer could fit the schema of a delegation.
-func (a delegateArgs) misshaped() string {
+// schemaProblem says why no answer could fit the schema of a delegation.
+func (a delegateArgs) schemaProblem() string {
 	text := a.schemaText()
 	if text == "" {
 		return ""
 	}
 	if _, err := schema.Compile(text); err != nil {
-		return "the schema of the answer cannot be used: " + clip.Text(err.Error(), errorShown)
+		return "the schema of the answer cannot be used: " + clip.Text(err.Error(), errorShownBytes)
 	}
 	return ""
 }

@@ -87,7 +87,7 @@ func recoverAttempt(s State, f Failed) (State, []Effect) {
 		return prependEffects(fx)(endFailedClosing(s, fmt.Sprintf("%s: %s", f.Class, f.Detail), originOf(f)))
 	case f.Class == model.Undecodable:
 		s.Turn++
-		return prependEffects(fx)(rejectUseless(ensureTombstone(s), "Your reply could not be read: "+clip.Text(f.Detail, errorShown)+"."))
+		return prependEffects(fx)(rejectUseless(ensureTombstone(s), "Your reply could not be read: "+clip.Text(f.Detail, errorShownBytes)+"."))
 	case f.Class == model.TooLong:
 		if next, more, again := tooLong(s); again {
 			return next, append(fx, more...)

@@ -45,7 +45,7 @@ func handleStatusAsked(s State, f StatusAsked, short bool) (State, []Effect) {
 	case s.Phase == "" || s.Phase == Done: // its log closes next, and answers: see internal/activation
 		return s, nil
 	case short:
-		lost = "the log of the run is shorter than what was heard from it"
+		lost = "the log of the run is shorter than what the agent received from it"
 	case f.Ordinal > s.Received:
 		lost = fmt.Sprintf("the log of %s has %d messages of its supervisor, and %d were sent", s.Task.ID, s.Received, f.Ordinal)
 	default:

@@ -89,7 +89,7 @@ func handleStopAllowed(s State, f StopAllowed) (State, []Effect) {
 	return finishAgent(s, completedOutcome(s))
 }
 
-// completedOutcome returns the outcome of an answer that may stand. An answer that declares a failure is none.
+// completedOutcome returns the outcome of an answer that may stand. An answer that declares a failure does not complete the task.
 func completedOutcome(s State) spec.Outcome {
 	if why, reason := declaredFailure(s); reason != "" {
 		return spec.Outcome{Reason: reason, Text: s.finalAnswer(), Partial: true, Detail: failureDetail(why, s.Declared.Condition, s.Task.FailIf)}

@@ -57,7 +57,7 @@ func (r *hookRules) judge(p spec.HookPoint, c Call, answers []spec.HookAnswer) [
 			j.failed = "what it sends is lost"
 		}
 		if j.failed != "" {
-			j.answer = spec.HookAnswer{Hook: j.hook.Name, TookMS: j.answer.TookMS, Text: "it failed: " + clip.Text(j.failed, errorShown)}
+			j.answer = spec.HookAnswer{Hook: j.hook.Name, TookMS: j.answer.TookMS, Text: "it failed: " + clip.Text(j.failed, errorShownBytes)}
 			if p.Knows(j.hook.Failing) { //mutant:failing-hook-passes
 				j.answer.Decision = j.hook.Failing
 			}
@@ -104,8 +104,8 @@ func (r *hookRules) answerError(p spec.HookPoint, c Call, a spec.HookAnswer) str
 			}
 		}
 	case a.Args != "" && p == spec.HookPreTool:
-		if what, _ := r.tools.argumentError(c.Name, a.Args); what != "" {
-			return "of what it gave instead, " + what
+		if problem, _ := r.tools.argumentError(c.Name, a.Args); problem != "" {
+			return "of what it gave instead, " + problem
 		}
 	}
 	return ""

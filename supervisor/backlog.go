@@ -58,7 +58,7 @@ type backlogTask struct {
 	state       taskState
 	holder      spec.ID // has claimed it, or has done it
 	result      string
-	tainted     *spec.Taint // what who wrote its texts had read
+	tainted     *spec.Taint // text from outside that the author of its texts had read
 }
 
 func taskID(i int) string { return "t" + strconv.Itoa(i+1) }

@@ -19,7 +19,7 @@ type LaneStarted struct {
 	Reason spec.Reason `msgpack:"r,omitempty"` // of that end
 }
 
-// Kind words.
+// The kind in logs.
 func (LaneStarted) Kind() string { return "lane_started" }
 
 // queueInLane makes a run that was opened wait for its turn.

@@ -54,7 +54,7 @@ type GivenUp struct {
 	Why   string  `msgpack:"w"`
 }
 
-// Kind words.
+// The kinds in logs.
 func (Opened) Kind() string    { return "opened" }
 func (PolicySet) Kind() string { return "policy_set" }
 func (LimitSet) Kind() string  { return "limit_set" }
@@ -133,7 +133,7 @@ func (Arm) effect()     {}
 func (Disarm) effect()  {}
 
 // Step is a run's supervisor: it takes one input and returns the next state and
-// the effects. Everything is decided here and nowhere else.
+// the effects. It decides everything that concerns more than one agent; agent.Step decides the loop of each agent.
 func Step(s State, e Input) (State, Output) {
 	wasOver := s.Phase == Over
 	s, fx := stepInput(s, e)
@@ -157,7 +157,7 @@ func stepInput(s State, e Input) (State, []Effect) {
 		return s, endUnknown(e.From, "the log of the run does not know of this agent")[:1]
 	}
 	if e.Damaged {
-		return damagedBy(s, e, "the log of "+string(e.From)+" is shorter than what was heard from it")
+		return damagedBy(s, e, "the log of "+string(e.From)+" is shorter than what the supervisor received from it")
 	}
 	if why := sender.lostByMember(e.Fact); why != "" && known {
 		return damagedBy(s, e, why)

@@ -112,7 +112,7 @@ type HookAnswer struct {
 	Text     string       `msgpack:"t,omitempty"` // for the model, at most HookTextMax bytes
 	// Severity is how bad a guardrail's finding is; "": the severity of its Hook.
 	Severity Severity `msgpack:"v,omitempty"`
-	// Shows is what a person reads who decides about the call, as the node sees it: a change of a file as
+	// Shows describes the call to the person who decides about it, as the node sees it: a change of a file as
 	// the difference. It replaces the arguments in the question. Only PermissionHook gives it.
 	Shows    string          `msgpack:"w,omitempty"`
 	Args     string          `msgpack:"a,omitempty"` // JSON: pre_tool, the arguments to run with instead

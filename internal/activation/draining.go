@@ -5,11 +5,9 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// A planned hand-off loses nothing (PROTOCOL P3, simplified: the node waits for the work
-// before it hands off the log, instead of finishing the work afterwards). A draining
-// activation steps no more entries, so it begins no more work; it appends the results of its
-// models and tools, then Released, and ends. The next activation begins whatever this one
-// never began.
+// A planned hand-off loses nothing (PROTOCOL P3). A draining activation steps no more entries, so it
+// begins no more work; it appends the results of its models and tools, then Released, and ends.
+// The next activation begins whatever this one never began.
 //
 // An activation that has nothing to do passivates in the same way (PROTOCOL P19). Once it has
 // read back its Released, with no unstepped entry before it and no entry after it, the actor
@@ -17,8 +15,8 @@ import (
 // crash: the activation claims, replays the log, and finds that nothing was lost.
 
 // beginDraining stops stepping the entries that the activation reads. An activation that has
-// only just begun first replays its log, or that log would count one more activation that failed
-// to.
+// only just begun first replays its log: the log counts activations that ended before they had
+// replayed it, and gives the actor up after too many of them.
 func beginDraining(s *stepContext) {
 	if s.stage == Claiming && s.Reader.Phase == Replaying {
 		s.toDrain = true

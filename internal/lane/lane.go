@@ -112,7 +112,7 @@ type (
 // Fact is one of the facts above.
 type Fact interface{ Kind() string }
 
-// Kind words.
+// The kinds in logs.
 func (Enqueued) Kind() string { return "enqueued" }
 func (Adopted) Kind() string  { return "adopted" }
 func (Begun) Kind() string    { return "begun" }

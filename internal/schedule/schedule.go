@@ -144,7 +144,7 @@ type (
 // Fact is one of the facts above.
 type Fact interface{ Kind() string }
 
-// Kind words.
+// The kinds in logs.
 func (Scheduled) Kind() string { return "scheduled" }
 func (Due) Kind() string       { return "due" }
 func (Fired) Kind() string     { return "fired" }
