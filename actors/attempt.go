@@ -113,7 +113,7 @@ func (a *modelAttempt) bar(afterMS int64, why string) {
 		return
 	}
 	w := a.result
-	w.Kind, w.Body = "barred", agent.Barred{Reservation: a.call.Reservation, AfterMS: afterMS, Why: why}
+	w.Kind, w.Body = "throttled", agent.Throttled{Reservation: a.call.Reservation, AfterMS: afterMS, Why: why}
 	a.deliver(w)
 }
 

@@ -33,8 +33,8 @@ func TestAttemptIsCheckedAgainAfterAThrottleWait(t *testing.T) {
 		kind   string
 	}{
 		"nothing has changed":          {func(*shell, *atomic.Bool) {}, 1, "replied"},
-		"the log is held by nobody":    {func(_ *shell, held *atomic.Bool) { held.Store(false) }, 0, "barred"},
-		"the run was canceled":         {func(s *shell, _ *atomic.Bool) { s.work.abortWork(activation.ModelKey(1)) }, 0, "barred"},
+		"the log is held by nobody":    {func(_ *shell, held *atomic.Bool) { held.Store(false) }, 0, "throttled"},
+		"the run was canceled":         {func(s *shell, _ *atomic.Bool) { s.work.abortWork(activation.ModelKey(1)) }, 0, "throttled"},
 		"the activation is superseded": {func(s *shell, _ *atomic.Bool) { s.work.endWork(activation.ModelKey(1)) }, 0, ""},
 	} {
 		system, client, at := newSystem(), &countedModel{}, mailbox.At("r1", "root")

@@ -201,7 +201,7 @@ var facts = byKind(
 	decoderOf[Fact, Started](), decoderOf[Fact, Returned](), decoderOf[Fact, Hooked](),
 	decoderOf[Fact, StopAllowed](), decoderOf[Fact, StopVetoed](), decoderOf[Fact, Canceled](),
 	decoderOf[Fact, Steered](), decoderOf[Fact, Messaged](), decoderOf[Fact, Answered](), decoderOf[Fact, StatusAsked](),
-	decoderOf[Fact, RuleAllowed](), decoderOf[Fact, Barred](), decoderOf[Fact, PermissionsNarrowed](),
+	decoderOf[Fact, RuleAllowed](), decoderOf[Fact, Throttled](), decoderOf[Fact, PermissionsNarrowed](),
 	decoderOf[Fact, TimeLimitSet](), decoderOf[Fact, ModelSet](), decoderOf[Fact, ContextSet](),
 	decoderOf[Fact, Woke](), decoderOf[Fact, Resumed](), decoderOf[Fact, LogVerified](),
 	decoderOf[Fact, Released](), decoderOf[Fact, Checkpoint](), decoderOf[Fact, Closed](),
@@ -297,7 +297,7 @@ func (ProposeStop) Kind() string { return "propose_stop" }
 func (Park) Kind() string        { return "park" }
 func (Unpark) Kind() string      { return "unpark" }
 func (Finish) Kind() string      { return "finish" }
-func (ReportLog) Kind() string   { return "back" }
+func (ReportLog) Kind() string   { return "report_log" }
 
 // DecodeSupervisorMessage makes a message of a kind from its body.
 func DecodeSupervisorMessage(kind string, body func(into any) error) (a SupervisorMessage, ok bool, err error) {

@@ -19,10 +19,10 @@ type LogVerified struct {
 }
 
 // Kind is the message's word in the supervisor's log.
-func (VerifyLog) Kind() string { return "vouch" }
+func (VerifyLog) Kind() string { return "verify_log" }
 
 // Kind is the fact's word in logs.
-func (LogVerified) Kind() string { return "vouched" }
+func (LogVerified) Kind() string { return "log_verified" }
 
 func (VerifyLog) effect() {}
 

@@ -27,8 +27,8 @@ const (
 	RefusalsMax = 64
 )
 
-// Barred says that nothing was sent under the reservation: the throttle is closed.
-type Barred struct {
+// Throttled says that nothing was sent under the reservation: the throttle is closed.
+type Throttled struct {
 	Reservation int    `msgpack:"l"`
 	AfterMS     int64  `msgpack:"a,omitempty"` // the expected delay
 	Why         string `msgpack:"w,omitempty"`
@@ -40,7 +40,7 @@ type Admitted struct {
 }
 
 // The kinds in logs.
-func (Barred) Kind() string   { return "barred" }
+func (Throttled) Kind() string   { return "throttled" }
 func (Admitted) Kind() string { return "admitted" }
 
 // AwaitThrottle waits for the throttle of a model until it is the agent's turn; that
@@ -52,7 +52,7 @@ type AwaitThrottle struct {
 }
 
 // LeaveThrottle makes the throttle admit nothing more of this agent: a wait ends, and
-// a request that waits with a reservation comes back as Barred.
+// a request that waits with a reservation comes back as Throttled.
 type LeaveThrottle struct{}
 
 func (AwaitThrottle) effect() {}
@@ -92,8 +92,8 @@ func waitOutRefusal(s State, f Failed) (State, []Effect) {
 	return awaitTurn(s, fmt.Sprintf("%s: %s", f.Class, f.Detail), f.AfterMS)
 }
 
-// handleBarred handles a reservation whose request the throttle did not admit.
-func handleBarred(s State, f Barred) (State, []Effect) {
+// handleThrottled handles a reservation whose request the throttle did not admit.
+func handleThrottled(s State, f Throttled) (State, []Effect) {
 	if s.Phase != Thinking || f.Reservation != s.Reservation {
 		return s, nil
 	}

@@ -18,7 +18,7 @@ import (
 // kinds are the words of the agent's log, those that lead somewhere more often.
 var kinds = []string{
 	"submitted", "granted", "granted", "granted", "denied", "replied", "replied", "replied", "failed", "started", "started",
-	"returned", "returned", "hooked", "stop_allowed", "stop_vetoed", "canceled", "steered", "answered", "woke", "resumed", "checkpoint", "closed", "recalled", "messaged", "vouched",
+	"returned", "returned", "hooked", "stop_allowed", "stop_vetoed", "canceled", "steered", "answered", "woke", "resumed", "checkpoint", "closed", "recalled", "messaged", "log_verified",
 }
 
 // likely are the facts that mean something in a phase.
@@ -26,7 +26,7 @@ var likely = map[agent.Phase][]string{
 	"":              {"submitted", "recalled"},
 	agent.Reserving: {"granted", "granted", "granted", "granted", "denied", "steered", "canceled"},
 	agent.Thinking:  {"replied", "replied", "replied", "replied", "replied", "failed", "steered", "canceled", "resumed"},
-	agent.Acting:    {"hooked", "vouched", "started", "started", "returned", "returned", "returned", "resumed", "steered", "canceled"},
+	agent.Acting:    {"hooked", "log_verified", "started", "started", "returned", "returned", "returned", "resumed", "steered", "canceled"},
 	agent.Waiting:   {"messaged", "woke", "woke", "answered", "answered", "returned", "resumed", "canceled"},
 	agent.Stopping:  {"stop_vetoed", "stop_vetoed", "stop_allowed", "hooked", "steered", "resumed"},
 	agent.Hooking:   {"hooked", "hooked", "hooked", "hooked", "steered", "resumed", "canceled"},

@@ -229,9 +229,9 @@ func printEffect(fx agent.Effect) string {
 	case agent.AbortHooks:
 		return "abort-hooks " + e.ID
 	case agent.AwaitThrottle:
-		return fmt.Sprintf("await-gate %d%s", e.Pause, printModel(e.Model))
+		return fmt.Sprintf("await-throttle %d%s", e.Pause, printModel(e.Model))
 	case agent.LeaveThrottle:
-		return "leave-gate"
+		return "leave-throttle"
 	case agent.Arm:
 		return fmt.Sprintf("arm %s at=%s", e.Timer, time.Duration(e.Due)*time.Millisecond)
 	}
@@ -390,8 +390,8 @@ func parseControl(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.F
 		return agent.RuleAllowed{Rule: spec.PermissionRule{Text: d.Input, From: "answer to another agent", Approvals: argumentNumber(t, d, "approvals", 0)}}
 	case "permissions-narrowed":
 		return agent.PermissionsNarrowed{Rights: parseNarrowing(t, d), By: "ann"}
-	case "barred":
-		f := agent.Barred{Reservation: argumentNumber(t, d, "reservation", p.state.Reservation), Why: d.Input}
+	case "throttled":
+		f := agent.Throttled{Reservation: argumentNumber(t, d, "reservation", p.state.Reservation), Why: d.Input}
 		if after := argumentValue(t, d, "after"); after != "" {
 			f.AfterMS = parseDuration(t, after).Milliseconds()
 		}

@@ -82,8 +82,8 @@ func stepFact(s State, in Input) (State, []Effect) {
 		return handleRuleAllowed(s, f)
 	case PermissionsNarrowed:
 		return handlePermissionsNarrowed(s, f, in.FromSupervisor)
-	case Barred:
-		return handleBarred(s, f)
+	case Throttled:
+		return handleThrottled(s, f)
 	case Admitted:
 		return handleAdmitted(s, f)
 	case Woke:
@@ -119,5 +119,5 @@ const (
 	softTimer     = "soft"
 	hardTimer     = "hard"
 	retryTimer    = "retry"
-	throttleTimer = "gate" // the recorded name
+	throttleTimer = "throttle"
 )

@@ -32,7 +32,7 @@ func (o Opened) RootPlace() string {
 // FirstMessageMS is how long a member may take to send its first message.
 const FirstMessageMS = 60_000
 
-const firstMessageTimer = "sign/"
+const firstMessageTimer = "first_message/"
 
 // markFirstMessage records a member's first message.
 func (s State) markFirstMessage(m Member, fx []Effect) (State, []Effect) {
@@ -46,9 +46,9 @@ func (s State) markFirstMessage(m Member, fx []Effect) (State, []Effect) {
 // Unseen reports whether a timer belongs to a member that has sent nothing yet,
 // and in which pool that member lives.
 func (r roster) Unseen(timer string) (pool string, ok bool) {
-	id, sign := strings.CutPrefix(timer, firstMessageTimer)
+	id, isTimer := strings.CutPrefix(timer, firstMessageTimer)
 	m, known := r.Member(spec.ID(id))
-	return cmp.Or(m.NodePool, DefaultPool), sign && known && !m.Seen && !m.Done
+	return cmp.Or(m.NodePool, DefaultPool), isTimer && known && !m.Seen && !m.Done
 }
 
 // handleTimer handles a timer. A member that has sent nothing is given up: its parent

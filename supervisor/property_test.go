@@ -17,7 +17,7 @@ import (
 
 // kinds are the words of a supervisor's log.
 var kinds = []string{"opened", "reserve", "reserve", "reserve", "settle", "settle", "delegate", "delegate", "propose_stop", "park", "unpark",
-	"return_allowance", "finish", "back", "canceled", "policy_set", "limit_set", "woke", "resumed", "checkpoint", "closed"}
+	"return_allowance", "finish", "report_log", "canceled", "policy_set", "limit_set", "woke", "resumed", "checkpoint", "closed"}
 
 // eventSource makes events from bytes.
 type eventSource struct {
@@ -57,7 +57,7 @@ func (r *eventSource) fillFact(v reflect.Value, name string) {
 			}
 		}
 	case reflect.String:
-		v.SetString([]string{"", "lead", "helper", "stop", "turn", "answer", "lacks", "turns", "sign/root", "(", "1-0"}[int(r.nextByte())%11])
+		v.SetString([]string{"", "lead", "helper", "stop", "turn", "answer", "lacks", "turns", "first_message/root", "(", "1-0"}[int(r.nextByte())%11])
 	case reflect.Int, reflect.Int64:
 		b := r.nextByte()
 		if name == "Reservation" || b < 160 {

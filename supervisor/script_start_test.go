@@ -13,7 +13,7 @@ import (
 // first line of every later output.
 const usualStart = `live live=1 spent=0 held=0 kept=%d
   tell root submitted root depth=0 agent=lead tools=(%s) "Compare A and B."
-  arm sign/root at=1m0s
+  arm first_message/root at=1m0s
 `
 
 // startLog begins a new log, plays `opened`, and prints nothing. It fails where the

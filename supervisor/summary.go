@@ -42,7 +42,7 @@ type Summary struct {
 	// many agents were live then.
 	Canceled      bool `json:"canceled,omitempty"`
 	CanceledNow   bool `json:"canceled_now,omitempty"`
-	CancelTargets int  `json:"told,omitempty"`
+	CancelTargets int  `json:"cancel_targets,omitempty"`
 	// Joined is how many agents the run ever had.
 	Joined int   `json:"joined,omitempty"`
 	Tally  Tally `json:"tally"`

@@ -36,7 +36,7 @@ func TestLogReader_ReadsTheEndOfADamagedLog(t *testing.T) {
 	}{
 		"the end of a damaged log":               {[]mailbox.Item{end(spec.LogDamaged), end(spec.LogDamaged)}, []string{"delegate", "finish"}},
 		"any other end was read before":          {[]mailbox.Item{end(spec.Completed)}, []string{"delegate"}},
-		"an end after the agent told its damage": {[]mailbox.Item{shorter, end(spec.LogDamaged)}, []string{"delegate", "back"}},
+		"an end after the agent told its damage": {[]mailbox.Item{shorter, end(spec.LogDamaged)}, []string{"delegate", "report_log"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &stepNames{}

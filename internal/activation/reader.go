@@ -70,9 +70,9 @@ type Phase string
 // Superseded once it has read a later claim, and Closed once it has read Closed. Recorded
 // expectations (actors/testdata/mailboxes) contain the texts.
 const (
-	Replaying  Phase = "folding"
-	Active     Phase = "alive"
-	Superseded Phase = "silent"
+	Replaying  Phase = "replaying"
+	Active     Phase = "active"
+	Superseded Phase = "superseded"
 	Closed     Phase = "closed"
 )
 
@@ -290,7 +290,7 @@ func (l *LogReader) readOwn(e mailbox.Entry, out *Read) []OutboxMessage {
 	return messages
 }
 
-var ownKinds = map[string]bool{"replied": true, "barred": true, "admitted": true, "failed": true, "started": true, "returned": true, "woke": true,
+var ownKinds = map[string]bool{"replied": true, "throttled": true, "admitted": true, "failed": true, "started": true, "returned": true, "woke": true,
 	"hooked": true, "resumed": true, "released": true, "checkpoint": true, "closed": true}
 
 // Requests is how many requests of clients were read. After RequestsMax of them, further ones have no effect.
@@ -346,7 +346,7 @@ func (l *LogReader) readMessages(e mailbox.Entry, out *Read) []OutboxMessage {
 	return messages
 }
 
-var ownOnly = map[string]bool{"replied": true, "barred": true, "admitted": true, "failed": true, "started": true, "woke": true, "resumed": true,
+var ownOnly = map[string]bool{"replied": true, "throttled": true, "admitted": true, "failed": true, "started": true, "woke": true, "resumed": true,
 	"hooked": true, "released": true, "checkpoint": true, "closed": true}
 
 func (l *LogReader) stepItem(item mailbox.Item, from mailbox.Address, damaged bool, out *Read) []OutboxMessage {

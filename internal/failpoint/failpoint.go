@@ -27,7 +27,7 @@ const (
 
 // HitSuffix is the suffix of the file that records that a failpoint was hit, and by which
 // subject.
-const HitSuffix = ".sprung"
+const HitSuffix = ".hit"
 
 // StatsFile is the file into which a process writes its number of goroutines on SIGUSR1.
 const StatsFile = "stats"
@@ -42,9 +42,9 @@ const (
 	ClaimBefore   = "claim-before"   // before an activation claims its log
 	ClaimAcked    = "claim-acked"    // when the broker has stored the claim
 	Read          = "read"           // before any entry is stepped; by the address of the log
-	OutboxBefore  = "letter-before"  // before an outbox message is appended to another actor's log
-	OutboxSent    = "letter-sent"    // after the append was requested
-	OutboxAcked   = "letter-acked"   // when the broker has stored it
+	OutboxBefore  = "outbox-before"  // before an outbox message is appended to another actor's log
+	OutboxSent    = "outbox-sent"    // after the append was requested
+	OutboxAcked   = "outbox-acked"   // when the broker has stored it
 	ModelBefore   = "model-before"   // before a request is sent
 	ModelAfter    = "model-after"    // after the model answered, before the answer is recorded
 	ToolBefore    = "tool-before"    // before a tool is called; by the key of the call

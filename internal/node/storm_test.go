@@ -204,7 +204,7 @@ func TestRefusalStormPausesAllNodesAndEndsNoRun(t *testing.T) {
 				case "replied", "failed":
 					attempts++
 					leases[at]++
-				case "barred":
+				case "throttled":
 					waits++
 				}
 			}

@@ -44,7 +44,7 @@ func factKey(fact agent.Fact) (key, what string) {
 		return activation.ModelKey(f.Reservation), fmt.Sprintf("a model call under reservation %d", f.Reservation)
 	case agent.Failed:
 		return activation.ModelKey(f.Reservation), fmt.Sprintf("a model call under reservation %d", f.Reservation)
-	case agent.Barred:
+	case agent.Throttled:
 		return activation.ModelKey(f.Reservation), fmt.Sprintf("a model call under reservation %d", f.Reservation)
 	case agent.Admitted:
 		return fmt.Sprintf("throttle %d", f.Pause), fmt.Sprintf("wait %d for the throttle", f.Pause)

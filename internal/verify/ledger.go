@@ -166,7 +166,7 @@ func (b *ledger) read(m message) bool {
 		if mailbox.Unmarshal(m.body, &s) == nil {
 			b.closeReservation(m, a, s)
 		}
-	case "back":
+	case "report_log":
 		var r reportBody
 		if mailbox.Unmarshal(m.body, &r) != nil || r.Ended == nil {
 			return false

@@ -67,7 +67,7 @@ func (l *log) readMessage(item mailbox.Item) {
 	case "finish":
 		var b finishBody
 		l.damaged = l.damaged || l.decode(item, &b) && b.Outcome.Reason == logDamaged
-	case "back":
+	case "report_log":
 		var b reportBody
 		l.damaged = l.damaged || l.decode(item, &b) && b.Damaged != ""
 	}

@@ -223,7 +223,7 @@ func (in *injector) writeGarbage() {
 	}
 	body, _ := mailbox.Marshal(map[string]any{"l": 1, "c": "1-0", "a": 1, "t": "forged", "i": "root-1-0"})
 	kind := oneOf(in.dice, "granted", "returned", "replied", "started", "reserve", "delegate", "finish", "submitted", "canceled",
-		"opened", "back", "closed", "resumed", "messaged", "send", "nonsense")
+		"opened", "report_log", "closed", "resumed", "messaged", "send", "nonsense")
 	e := mailbox.Entry{Form: mailbox.Form, From: stranger, Items: []mailbox.Item{{N: uint64(in.IntN(90)), I: 0, Kind: kind, Body: body}}}
 	switch in.IntN(6) {
 	case 0: // bytes

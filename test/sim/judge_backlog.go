@@ -40,7 +40,7 @@ func (j *backlogJudge) noteFact(before, after *supervisor.State, f activation.Fa
 		j.rested = false
 	case "released":
 		j.rested = decodeFact[agent.Released](j.population, f).Rests
-	case "status", "back":
+	case "status", "report_log":
 	default:
 		j.heard[who] = after.Now
 	}

@@ -17,7 +17,7 @@ type budgetJudge struct {
 	*environment
 	population      *population
 	called          map[reservationKey]int           // model calls by reservation
-	barred          map[reservationKey]bool          // reservations that a throttle returned unused
+	throttled          map[reservationKey]bool          // reservations that a throttle returned unused
 	grants          map[reservationKey]budget.Amount // what the supervisor granted for a reservation
 	allowances      map[spec.ID][]*allowanceRecord   // of each agent, in order
 	recalled        map[reservationKey]bool          // allowances that were recalled, by their grants
@@ -32,7 +32,7 @@ type budgetJudge struct {
 }
 
 func newBudgetJudge(p *population) *budgetJudge {
-	return &budgetJudge{environment: p.environment, population: p, called: map[reservationKey]int{}, barred: map[reservationKey]bool{},
+	return &budgetJudge{environment: p.environment, population: p, called: map[reservationKey]int{}, throttled: map[reservationKey]bool{},
 		grants: map[reservationKey]budget.Amount{}, allowances: map[spec.ID][]*allowanceRecord{}, recalled: map[reservationKey]bool{}, bills: map[spec.ID]int64{}}
 }
 

@@ -122,7 +122,7 @@ func possibleFacts(st agent.State) []agent.Fact {
 			m.Calls = []model.ToolCall{{Name: "look", Args: "{}"}, {Name: "pay" + text, Args: `{"x":1}`}}
 			list = append(list, agent.Replied{Reservation: st.Reservation, Reply: model.Reply{Message: m}})
 		}
-		list = append(list, agent.Barred{Reservation: st.Reservation, AfterMS: 9, Why: "this"}, agent.Barred{Reservation: st.Reservation, AfterMS: 90, Why: "that"})
+		list = append(list, agent.Throttled{Reservation: st.Reservation, AfterMS: 9, Why: "this"}, agent.Throttled{Reservation: st.Reservation, AfterMS: 90, Why: "that"})
 	case agent.Acting, agent.Waiting:
 		list = append(list, agent.Admitted{Pause: st.ThrottleWait.N}, agent.Woke{Timer: "gate"})
 		for _, c := range someCalls(st.Calls) {
@@ -147,7 +147,7 @@ func staleFacts(st agent.State) []agent.Fact {
 		agent.Answered{Query: st.Suspended.Question.Query + "0", Decision: "approve"}, agent.Started{Call: "1-0", Attempt: 99, Activation: st.Activation},
 		agent.Returned{Call: "99-0", Attempt: 1, Text: "stale"}, agent.Messaged{From: "root-99-0", Call: "99-0", Text: "stale"}}
 	list = append(list, agent.Hooked{ID: st.Gate.ID + "0", Point: st.Gate.Point, Answers: []spec.HookAnswer{{Hook: "h0", Decision: spec.HookTrip}}})
-	list = append(list, agent.Admitted{Pause: st.ThrottleWait.N + 1}, agent.Barred{Reservation: st.Reservation - 1, Why: "stale"})
+	list = append(list, agent.Admitted{Pause: st.ThrottleWait.N + 1}, agent.Throttled{Reservation: st.Reservation - 1, Why: "stale"})
 	if st.Phase != agent.Stopping {
 		list = append(list, agent.StopAllowed{Proposal: st.Proposal})
 	}

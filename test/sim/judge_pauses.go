@@ -76,14 +76,14 @@ func (j *pauseJudge) checkRefusals(before, after *agent.State, f activation.Fact
 		if before.Phase == agent.Thinking && decodeFact[agent.Replied](j.population, f).Reservation == before.Reservation {
 			j.refused = 0
 		}
-	case "barred":
-		refused = before.Phase == agent.Thinking && decodeFact[agent.Barred](j.population, f).Reservation == before.Reservation
+	case "throttled":
+		refused = before.Phase == agent.Thinking && decodeFact[agent.Throttled](j.population, f).Reservation == before.Reservation
 	case "failed":
 		e := decodeFact[agent.Failed](j.population, f)
 		refused = before.Phase == agent.Thinking && e.Reservation == before.Reservation && e.Unbilled && (e.Class == model.RateLimit || e.Class == model.Overload)
 	case "woke":
-		if decodeFact[agent.Woke](j.population, f).Timer == "gate" && isPaused(after) && after.Now >= after.ThrottleWait.Since+patienceOf(after) {
-			j.fail(throttlesAreObeyed, "%s waits at the gate of its model since %d, longer than it has patience", j.actor.id, after.ThrottleWait.Since)
+		if decodeFact[agent.Woke](j.population, f).Timer == "throttle" && isPaused(after) && after.Now >= after.ThrottleWait.Since+patienceOf(after) {
+			j.fail(throttlesAreObeyed, "%s waits for the throttle of its model since %d, longer than it has patience", j.actor.id, after.ThrottleWait.Since)
 		}
 	}
 	if before.Route != after.Route {

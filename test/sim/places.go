@@ -155,7 +155,7 @@ const (
 	placeHandedOverThinking
 	placeHandedOverActing
 	placeStormed
-	placeBarredAtGate
+	placeThrottled
 	placeAdmittedAtGate
 	placeSharedGate
 	placeHeldByRate

@@ -98,7 +98,7 @@ func callName(sh *shell, reservation int) string { return requesterName(sh) + ".
 // withdrawRequest withdraws the request of a shell; a reservation is released.
 func (th *throttles) withdrawRequest(sh *shell) {
 	if a := th.removeShell(sh); a != nil && a.call != nil {
-		th.postBarred(a, 0)
+		th.postThrottled(a, 0)
 	}
 }
 
@@ -125,11 +125,11 @@ func (th *throttles) dropRequest(a *throttleRequest) {
 	th.asks = slices.DeleteFunc(th.asks, func(x *throttleRequest) bool { return x == a })
 }
 
-// postBarred posts that nothing was sent.
-func (th *throttles) postBarred(a *throttleRequest, afterMS int64) {
-	th.reach.hit(placeBarredAtGate)
-	th.budget.barred[reservationKey{a.shell.actor.id, a.call.Reservation}] = true
-	th.processes.postResult(a.shell, "barred", activation.ModelKey(a.call.Reservation), agent.Barred{Reservation: a.call.Reservation, AfterMS: afterMS, Why: "busy"})
+// postThrottled posts that nothing was sent.
+func (th *throttles) postThrottled(a *throttleRequest, afterMS int64) {
+	th.reach.hit(placeThrottled)
+	th.budget.throttled[reservationKey{a.shell.actor.id, a.call.Reservation}] = true
+	th.processes.postResult(a.shell, "throttled", activation.ModelKey(a.call.Reservation), agent.Throttled{Reservation: a.call.Reservation, AfterMS: afterMS, Why: "busy"})
 }
 
 // stepLimiter makes a throttle decide, and compares the decision with what the judge knows.
@@ -154,7 +154,7 @@ func (th *throttles) stepLimiter(name string, e throttle.Event) {
 				th.reach.hit(placeHeldByRate)
 			}
 			th.dropRequest(a)
-			th.postBarred(a, fx.AfterMS)
+			th.postThrottled(a, fx.AfterMS)
 		}
 	}
 	for _, a := range th.asks {
@@ -193,12 +193,12 @@ func (th *throttles) admitRequest(name string, fx throttle.AdmitCaller) {
 // sendAdmitted sends a request that a throttle has admitted.
 func (th *throttles) sendAdmitted(a *throttleRequest) {
 	if a.shell.lost { // the node looks again just before it sends (P27)
-		th.postBarred(a, 0)
+		th.postThrottled(a, 0)
 		th.stepLimiter(a.model, throttle.CallAnswered{At: th.now, Call: callName(a.shell, a.call.Reservation), Outcome: throttle.Neutral})
 		return
 	}
 	key := reservationKey{a.shell.actor.id, a.call.Reservation}
-	if th.budget.barred[key] && !a.shell.actor.damaged {
+	if th.budget.throttled[key] && !a.shell.actor.damaged {
 		th.fail(reservedFirst, "%s: a request under reservation %d, which came back from the gate", key.who, key.reservation)
 	}
 	if st := a.shell.state.Agent.State; a.step != th.step && (st.Cancel != nil || st.Phase == agent.Done) {
