@@ -4,7 +4,7 @@
 // Times and token counts arrive in facts.
 //
 // Each family of behaviour has its file, here in the order in which a turn meets them:
-//   - facts.go, decoder.go, state.go, transcript.go: the facts, what the loop knows, the conversation
+//   - facts.go, state.go, transcript.go: the facts, what the loop knows, the conversation
 //   - spending.go, failures.go, modelroute.go, modelset.go, shellstate.go, correspondence.go: parts of the state:
 //     what was used, what failed in a row, the model in use, the activation, mail of other agents
 //   - call.go, callkind.go, callprogress.go: a call: who answers it, its stage and attempts, what it came to

@@ -4,6 +4,7 @@ import (
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/decoder"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -185,26 +186,21 @@ func (Closed) Kind() string      { return "closed" }
 // Decode makes a fact of a kind from its body; ok is false for a kind that is
 // not an agent's.
 func Decode(kind string, body func(into any) error) (f Fact, ok bool, err error) {
-	read, ok := facts[kind]
-	if !ok {
-		return nil, false, nil
-	}
-	f, err = read(body)
-	return f, true, err
+	return facts.Decode(kind, body)
 }
 
 // facts holds how each kind of fact is decoded.
-var facts = byKind(
-	decoderOf[Fact, Submitted](), decoderOf[Fact, Recalled](), decoderOf[Fact, Forked](),
-	decoderOf[Fact, Granted](), decoderOf[Fact, Denied](), decoderOf[Fact, AllowanceRecalled](), decoderOf[Fact, BudgetFrozen](),
-	decoderOf[Fact, Admitted](), decoderOf[Fact, Replied](), decoderOf[Fact, Failed](),
-	decoderOf[Fact, Started](), decoderOf[Fact, Returned](), decoderOf[Fact, Hooked](),
-	decoderOf[Fact, StopAllowed](), decoderOf[Fact, StopVetoed](), decoderOf[Fact, Canceled](),
-	decoderOf[Fact, Steered](), decoderOf[Fact, Messaged](), decoderOf[Fact, Answered](), decoderOf[Fact, StatusAsked](),
-	decoderOf[Fact, RuleAllowed](), decoderOf[Fact, Throttled](), decoderOf[Fact, PermissionsNarrowed](),
-	decoderOf[Fact, TimeLimitSet](), decoderOf[Fact, ModelSet](), decoderOf[Fact, ContextSet](),
-	decoderOf[Fact, Woke](), decoderOf[Fact, Resumed](), decoderOf[Fact, LogVerified](),
-	decoderOf[Fact, Released](), decoderOf[Fact, Checkpoint](), decoderOf[Fact, Closed](),
+var facts = decoder.NewTable(
+	decoder.Of[Fact, Submitted](), decoder.Of[Fact, Recalled](), decoder.Of[Fact, Forked](),
+	decoder.Of[Fact, Granted](), decoder.Of[Fact, Denied](), decoder.Of[Fact, AllowanceRecalled](), decoder.Of[Fact, BudgetFrozen](),
+	decoder.Of[Fact, Admitted](), decoder.Of[Fact, Replied](), decoder.Of[Fact, Failed](),
+	decoder.Of[Fact, Started](), decoder.Of[Fact, Returned](), decoder.Of[Fact, Hooked](),
+	decoder.Of[Fact, StopAllowed](), decoder.Of[Fact, StopVetoed](), decoder.Of[Fact, Canceled](),
+	decoder.Of[Fact, Steered](), decoder.Of[Fact, Messaged](), decoder.Of[Fact, Answered](), decoder.Of[Fact, StatusAsked](),
+	decoder.Of[Fact, RuleAllowed](), decoder.Of[Fact, Throttled](), decoder.Of[Fact, PermissionsNarrowed](),
+	decoder.Of[Fact, TimeLimitSet](), decoder.Of[Fact, ModelSet](), decoder.Of[Fact, ContextSet](),
+	decoder.Of[Fact, Woke](), decoder.Of[Fact, Resumed](), decoder.Of[Fact, LogVerified](),
+	decoder.Of[Fact, Released](), decoder.Of[Fact, Checkpoint](), decoder.Of[Fact, Closed](),
 )
 
 // Effect is something to do. Effects are imperatives and plain data.
@@ -299,24 +295,19 @@ func (Unpark) Kind() string      { return "unpark" }
 func (Finish) Kind() string      { return "finish" }
 func (ReportLog) Kind() string   { return "report_log" }
 
-// DecodeSupervisorMessage makes a message of a kind from its body.
+// DecodeSupervisorMessage makes a message of a kind from its body; ok is false for an unknown kind.
 func DecodeSupervisorMessage(kind string, body func(into any) error) (a SupervisorMessage, ok bool, err error) {
-	read, ok := supervisorMessages[kind]
-	if !ok {
-		return nil, false, nil
-	}
-	a, err = read(body)
-	return a, true, err
+	return supervisorMessages.Decode(kind, body)
 }
 
 // supervisorMessages holds how each kind of message is decoded.
-var supervisorMessages = byKind(
-	decoderOf[SupervisorMessage, Reserve](), decoderOf[SupervisorMessage, Settle](), decoderOf[SupervisorMessage, ReturnAllowance](),
-	decoderOf[SupervisorMessage, Delegate](), decoderOf[SupervisorMessage, Send](), decoderOf[SupervisorMessage, Backlog](),
-	decoderOf[SupervisorMessage, Steered](), decoderOf[SupervisorMessage, Messaged](), decoderOf[SupervisorMessage, AllowRule](),
-	decoderOf[SupervisorMessage, Park](), decoderOf[SupervisorMessage, Unpark](), decoderOf[SupervisorMessage, Status](),
-	decoderOf[SupervisorMessage, ProposeStop](), decoderOf[SupervisorMessage, Finish](),
-	decoderOf[SupervisorMessage, ReportLog](), decoderOf[SupervisorMessage, VerifyLog](),
+var supervisorMessages = decoder.NewTable(
+	decoder.Of[SupervisorMessage, Reserve](), decoder.Of[SupervisorMessage, Settle](), decoder.Of[SupervisorMessage, ReturnAllowance](),
+	decoder.Of[SupervisorMessage, Delegate](), decoder.Of[SupervisorMessage, Send](), decoder.Of[SupervisorMessage, Backlog](),
+	decoder.Of[SupervisorMessage, Steered](), decoder.Of[SupervisorMessage, Messaged](), decoder.Of[SupervisorMessage, AllowRule](),
+	decoder.Of[SupervisorMessage, Park](), decoder.Of[SupervisorMessage, Unpark](), decoder.Of[SupervisorMessage, Status](),
+	decoder.Of[SupervisorMessage, ProposeStop](), decoder.Of[SupervisorMessage, Finish](),
+	decoder.Of[SupervisorMessage, ReportLog](), decoder.Of[SupervisorMessage, VerifyLog](),
 )
 
 // CallModel begins an attempt under an open reservation.

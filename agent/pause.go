@@ -40,8 +40,8 @@ type Admitted struct {
 }
 
 // The kinds in logs.
-func (Throttled) Kind() string   { return "throttled" }
-func (Admitted) Kind() string { return "admitted" }
+func (Throttled) Kind() string { return "throttled" }
+func (Admitted) Kind() string  { return "admitted" }
 
 // AwaitThrottle waits for the throttle of a model until it is the agent's turn; that
 // comes back as Admitted.

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/decoder"
 )
 
 // Input is one fact as the supervisor reads it from its log.
@@ -62,47 +63,21 @@ func (GivenUp) Kind() string   { return "given_up" }
 
 // Decode makes a fact of the supervisor's log; ok is false for an unknown kind.
 func Decode(kind string, body func(into any) error) (f Fact, ok bool, err error) {
-	switch kind {
-	case Opened{}.Kind():
-		f, err = decodeAs[Opened](body)
-	case PolicySet{}.Kind():
-		f, err = decodeAs[PolicySet](body)
-	case LimitSet{}.Kind():
-		f, err = decodeAs[LimitSet](body)
-	case SubtreeLimitSet{}.Kind():
-		f, err = decodeAs[SubtreeLimitSet](body)
-	case PermissionsSet{}.Kind():
-		f, err = decodeAs[PermissionsSet](body)
-	case ContextSet{}.Kind():
-		f, err = decodeAs[ContextSet](body)
-	case BacklogSet{}.Kind():
-		f, err = decodeAs[BacklogSet](body)
-	case OthersUse{}.Kind():
-		f, err = decodeAs[OthersUse](body)
-	case GivenUp{}.Kind():
-		f, err = decodeAs[GivenUp](body)
-	case LaneStarted{}.Kind():
-		f, err = decodeAs[LaneStarted](body)
-	case agent.Canceled{}.Kind(), agent.ModelSet{}.Kind(), agent.Woke{}.Kind(), agent.Resumed{}.Kind(),
-		agent.Released{}.Kind(), agent.Checkpoint{}.Kind(), agent.Closed{}.Kind():
-		return decodeAgent(kind, body)
-	default:
-		a, ok, err := agent.DecodeSupervisorMessage(kind, body)
-		return a, ok, err
+	if f, ok, err = facts.Decode(kind, body); ok {
+		return f, ok, err
 	}
-	return f, true, err
+	m, ok, err := agent.DecodeSupervisorMessage(kind, body)
+	return m, ok, err
 }
 
-func decodeAgent(kind string, body func(into any) error) (Fact, bool, error) {
-	f, ok, err := agent.Decode(kind, body)
-	return f, ok, err
-}
-
-func decodeAs[T Fact](body func(any) error) (Fact, error) {
-	var v T
-	err := body(&v)
-	return v, err
-}
+// facts holds how each kind of fact is decoded that is no message of an agent.
+var facts = decoder.NewTable(
+	decoder.Of[Fact, Opened](), decoder.Of[Fact, LaneStarted](), decoder.Of[Fact, GivenUp](), decoder.Of[Fact, OthersUse](),
+	decoder.Of[Fact, PolicySet](), decoder.Of[Fact, LimitSet](), decoder.Of[Fact, SubtreeLimitSet](),
+	decoder.Of[Fact, PermissionsSet](), decoder.Of[Fact, ContextSet](), decoder.Of[Fact, BacklogSet](),
+	decoder.Of[Fact, agent.Canceled](), decoder.Of[Fact, agent.ModelSet](), decoder.Of[Fact, agent.Woke](), decoder.Of[Fact, agent.Resumed](),
+	decoder.Of[Fact, agent.Released](), decoder.Of[Fact, agent.Checkpoint](), decoder.Of[Fact, agent.Closed](),
+)
 
 // Effect is something to do.
 //

@@ -60,6 +60,7 @@ var pure = map[string][]string{
 	"budget":                     {"model"},
 	"internal/throttle":          {},
 	"internal/clip":              {},
+	"internal/decoder":           {},
 	"internal/lane":              {"agent/spec"},
 	"internal/schedule":          {"internal/clip", "mailbox", "internal/bus/names"},
 	"internal/permission/rule":   {},
@@ -74,8 +75,8 @@ var pure = map[string][]string{
 	"internal/namedlimit":        {"agent/spec"},
 	"internal/promptlayer":       {"agent/spec"},
 	"agent/history":              {"agent/spec", "internal/clip", "internal/message", "model"},
-	"agent":                      {"agent/event", "agent/history", "agent/spec", "budget", "internal/clip", "internal/estimate", "internal/failure", "internal/message", "internal/permission", "internal/permission/person", "internal/promptlayer", "internal/schema", "model"},
-	"supervisor":                 {"agent", "agent/event", "agent/spec", "budget", "internal/clip", "internal/permission", "internal/promptlayer", "model"},
+	"agent":                      {"agent/event", "agent/history", "agent/spec", "budget", "internal/clip", "internal/decoder", "internal/estimate", "internal/failure", "internal/message", "internal/permission", "internal/permission/person", "internal/promptlayer", "internal/schema", "model"},
+	"supervisor":                 {"agent", "agent/event", "agent/spec", "budget", "internal/clip", "internal/decoder", "internal/permission", "internal/promptlayer", "model"},
 	"internal/activation":        {"agent", "agent/event", "agent/spec", "mailbox", "model", "supervisor"},
 	"internal/verify":            {"mailbox", "internal/permission/person"}, // it judges the others, so it shares nothing with them but who is a person
 	"internal/top":               {"agent/event", "agent/spec", "budget", "client", "internal/amount", "internal/clip", "internal/compare", "internal/term", "mailbox", "model"},
@@ -120,7 +121,7 @@ func TestPure(t *testing.T) {
 var layers = [][]string{
 	{"internal/lazyregexp"},
 	{"internal/safefile", "internal/ui"},
-	{"model", "mailbox", "internal/clip", "internal/dispatcher", "internal/failpoint", "internal/jsonlog", "internal/multimatch", "internal/pidregistry", "internal/process", "internal/prompt",
+	{"model", "mailbox", "internal/clip", "internal/decoder", "internal/dispatcher", "internal/failpoint", "internal/jsonlog", "internal/multimatch", "internal/pidregistry", "internal/process", "internal/prompt",
 		"internal/bus/statedir", "internal/amount", "internal/suggest", "internal/throttle", "internal/workdir", "internal/permission/rule"},
 	{"budget", "internal/message", "internal/a2aclient", "internal/node/killable", "mailbox/memory", "model/script", "internal/sandbox", "internal/modelhttp", "internal/orchestrator",
 		"internal/redact", "internal/schema", "internal/bus/names"},
