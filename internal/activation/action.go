@@ -87,7 +87,7 @@ type (
 		N      uint64
 		Stamp  int64 // stamp of the entry
 		Parent string
-		Events []StepEvent
+		Events []event.Event
 	}
 	// PublishRestart publishes that this activation continues an agent whose previous activation did not
 	// end in order; N is the entry of its claim. No log holds the event.

@@ -54,9 +54,7 @@ func (a *Agent) Step(f Fact) Stepped {
 			Hold: mayWait(ask, next)})
 	}
 	if a.Watch {
-		for _, n := range stepped.Events {
-			out.Events = append(out.Events, StepEvent{Kind: n.Kind, Turn: n.Turn, Data: n.Data})
-		}
+		out.Events = stepped.Events
 	}
 	return out
 }
@@ -129,9 +127,7 @@ func (s *Supervisor) Step(f Fact) Stepped {
 		out.Messages = append(out.Messages, OutboxMessage{To: to, Kind: tell.Fact.Kind(), Body: body})
 	}
 	if s.Watch {
-		for _, n := range stepped.Events {
-			out.Events = append(out.Events, StepEvent{Kind: n.Kind, Turn: n.Turn, Data: n.Data})
-		}
+		out.Events = stepped.Events
 	}
 	return out
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // EventsOf makes the events of entry n of a log from the events of its steps.
-func EventsOf(at mailbox.Address, parent, node string, n uint64, stamp int64, steps []StepEvent) []event.Published {
+func EventsOf(at mailbox.Address, parent, node string, n uint64, stamp int64, steps []event.Event) []event.Published {
 	if len(steps) == 0 {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -38,18 +39,11 @@ type OutboxMessage struct {
 	Hold bool
 }
 
-// StepEvent is something that happened in a step, for observers.
-type StepEvent struct {
-	Kind string
-	Turn int
-	Data any
-}
-
 // Stepped is what a Machine returns for a fact.
 type Stepped struct {
 	Messages []OutboxMessage // without N and I
 	Effects  []any           // effects for the world, in order
-	Events   []StepEvent
+	Events   []event.Event
 	Err      error // the fact did not decode: the step changed nothing
 }
 
@@ -155,8 +149,8 @@ func NewLogReader(addr mailbox.Address, start string, epoch mailbox.Epoch, m Mac
 // Read is the result of reading one entry.
 type Read struct {
 	N       uint64
-	Effects []any       // effects to begin now, only while active
-	Events  []StepEvent // of all steps of the entry, whether active or not
+	Effects []any         // effects to begin now, only while active
+	Events  []event.Event // of all steps of the entry, whether active or not
 	// Activated says that this entry is the activation's own claim, and that the claim has
 	// become current.
 	Activated bool
@@ -290,9 +284,6 @@ func (l *LogReader) readOwn(e mailbox.Entry, out *Read) []OutboxMessage {
 	return messages
 }
 
-var ownKinds = map[string]bool{"replied": true, "throttled": true, "admitted": true, "failed": true, "started": true, "returned": true, "woke": true,
-	"hooked": true, "resumed": true, "released": true, "checkpoint": true, "closed": true}
-
 // Requests is how many requests of clients were read. After RequestsMax of them, further ones have no effect.
 func (l *LogReader) Requests() int { return len(l.requests) }
 
@@ -311,9 +302,6 @@ func (l *LogReader) readCommands(e mailbox.Entry, out *Read) []OutboxMessage {
 	return messages
 }
 
-var commandKinds = map[string]bool{"opened": true, "canceled": true, "steered": true, "context_set": true, "backlog_set": true, "answered": true,
-	"policy_set": true, "limit_set": true, "subtree_limit_set": true, "permissions_set": true, "given_up": true, "recalled": true, "lane_started": true, "forked": true, "model_set": true, "others_use": true}
-
 // readMessages reads the messages of another actor of the run. Messages up to the sender's
 // watermark were read before.
 func (l *LogReader) readMessages(e mailbox.Entry, out *Read) []OutboxMessage {
@@ -325,7 +313,7 @@ func (l *LogReader) readMessages(e mailbox.Entry, out *Read) []OutboxMessage {
 		fresh := m.isBelow(item.N, item.I)
 		damaged := activation != "" && !heard && !fresh //mutant:back-check
 		ends := !fresh && !m.ended && l.isDamagedEnd(e.From, item)
-		if halts := ends || l.acceptFirstHalt(e.From, item); ownOnly[item.Kind] || item.Kind == "opened" || !damaged && !fresh && !halts { //mutant:read-before
+		if halts := ends || l.acceptFirstHalt(e.From, item); !mayBeSent(item.Kind) || !damaged && !fresh && !halts { //mutant:read-before
 			l.Dropped++
 			continue
 		}
@@ -345,9 +333,6 @@ func (l *LogReader) readMessages(e mailbox.Entry, out *Read) []OutboxMessage {
 	}
 	return messages
 }
-
-var ownOnly = map[string]bool{"replied": true, "throttled": true, "admitted": true, "failed": true, "started": true, "woke": true, "resumed": true,
-	"hooked": true, "released": true, "checkpoint": true, "closed": true}
 
 func (l *LogReader) stepItem(item mailbox.Item, from mailbox.Address, damaged bool, out *Read) []OutboxMessage {
 	r := l.machine.Step(Fact{N: l.N, At: l.At, Activation: l.currentNonce, From: from, Damaged: damaged, Kind: item.Kind, Body: item.Body})

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -63,7 +64,7 @@ type State struct {
 type replayedEvents struct {
 	n      uint64
 	stamp  int64
-	events []StepEvent
+	events []event.Event
 }
 
 // New makes an activation that has done nothing yet: the first fact that Step takes is

@@ -17,7 +17,7 @@ type budgetJudge struct {
 	*environment
 	population      *population
 	called          map[reservationKey]int           // model calls by reservation
-	throttled          map[reservationKey]bool          // reservations that a throttle returned unused
+	throttled       map[reservationKey]bool          // reservations that a throttle returned unused
 	grants          map[reservationKey]budget.Amount // what the supervisor granted for a reservation
 	allowances      map[spec.ID][]*allowanceRecord   // of each agent, in order
 	recalled        map[reservationKey]bool          // allowances that were recalled, by their grants
