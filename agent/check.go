@@ -33,8 +33,7 @@ type toolRules struct {
 // delegateTool is the one tool that the loop itself turns into a child agent.
 const delegateTool = "delegate"
 
-// a2aPrefix begins the name of an agent of another program that is called by the protocol A2A. Logs of earlier
-// releases have decisions about other agents of other programs, and none about these.
+// a2aPrefix begins the name of an agent of another program that is called by the protocol A2A.
 const a2aPrefix = "a2a/"
 
 // delegateArgs are the arguments of delegate that the loop reads.

@@ -38,8 +38,7 @@ func (AllowRule) effect()      {}
 // addedRulesMax bounds the rules that people add to one run.
 const addedRulesMax = 256
 
-// compilePermissions compiles the permissions of a task; nil: the run was begun by an older
-// version, in which hooks decide.
+// compilePermissions compiles the permissions of a task; nil: it has none.
 func compilePermissions(t spec.Task) *permission.Set {
 	if t.Permissions == nil {
 		return nil
@@ -59,7 +58,7 @@ type permit struct {
 
 // decidePermission decides about a call with its current arguments.
 func (s State) decidePermission(c Call) permission.Verdict {
-	if s.permissions == nil { // a task of an earlier release, in which hooks decide: see compilePermissions
+	if s.permissions == nil { // see spec.Task
 		return permission.Verdict{Decision: permission.Allow}
 	}
 	if c.Child != "" && namesForeign(s.Task.ForeignMembers, c.Args) { // the member that represents the agent asks

@@ -61,11 +61,8 @@ type PolicyFacts struct {
 	FutileCalls int `msgpack:"f,omitempty"` // the newest calls in a row that brought nothing new
 }
 
-// policyFacts are the facts of an agent whose task asks for them; nil: all are zero.
+// policyFacts are the facts of an agent; nil: all are zero.
 func policyFacts(s State) *PolicyFacts {
-	if !s.Task.PolicyFacts {
-		return nil
-	}
 	f := PolicyFacts{Loops: s.LoopDetection.Loops}
 	for _, c := range slices.Backward(s.LoopDetection.Last) {
 		if !c.Futile {
@@ -84,11 +81,7 @@ const resultsMax = 128
 
 // newProposal proposes a stop to the supervisor.
 func newProposal(s State) ProposeStop {
-	p := ProposeStop{Proposal: s.Proposal, Text: s.finalAnswer(), Facts: policyFacts(s)}
-	if s.Task.PolicyFacts {
-		p.Results = s.toolsWithResults()
-	}
-	return p
+	return ProposeStop{Proposal: s.Proposal, Text: s.finalAnswer(), Facts: policyFacts(s), Results: s.toolsWithResults()}
 }
 
 // toolsWithResults are the tools with a successful result in the record, in order.

@@ -214,9 +214,8 @@ func unknownOutcome(s State, c Call) (State, Effect) {
 	}))
 }
 
-// lostName names a call in the question about its outcome. For a delegation to an agent of another program, the name
-// includes the agent and its task, except in logs of earlier releases about agents on NATS. own is the name of the
-// caller: if the caller represents an agent of another program, this is the name of that agent.
+// lostName names a call in the question about its outcome. For a delegation to an agent of another program, by A2A or
+// by the member that represents it, the name includes the agent and its task. own is the name of the caller.
 func (c Call) lostName(own string) string {
 	var asked delegateArgs
 	decodeArgs(c.Args, &asked)

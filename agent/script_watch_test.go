@@ -19,7 +19,7 @@ func parseWatch(t *testing.T, d *datadriven.TestData, task *spec.Task) {
 	m := &task.LoopOptions
 	if d.HasArg("watch") {
 		m.Watch = spec.DefaultLoopOptions().Watch
-		m.Watch.Apart = argumentNumber(t, d, "apart", 0) // as tasks of earlier releases have it
+		m.Watch.Apart = argumentNumber(t, d, "apart", 0) // a step at each reply
 	}
 	if d.HasArg("breaker") {
 		m.Breaker = spec.DefaultLoopOptions().Breaker

@@ -66,9 +66,6 @@ func (c *Client) Get(ctx context.Context, run string) (RunInfo, error) {
 func (c *Client) State(ctx context.Context, run string) (RunInfo, error) {
 	var i RunInfo
 	err := c.askNode(ctx, "get", GetRequest{RunID: run, Brief: true}, &i)
-	if isBad(err) { // a node of an earlier release
-		return c.Get(ctx, run)
-	}
 	return i, err
 }
 
@@ -261,9 +258,6 @@ func watchChanges(c *Client, run string) (changed <-chan struct{}, stop func(), 
 // isUnstored reports whether the server of the node's logs does not answer now. A run that
 // exists continues when it does.
 func isUnstored(err error) bool { return isRefusedWith(err, CodeLogs) }
-
-// isBad reports whether the node refused the request as malformed.
-func isBad(err error) bool { return isRefusedWith(err, CodeBad) }
 
 func isRefusedWith(err error, code string) bool {
 	var refused *Error

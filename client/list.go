@@ -35,8 +35,6 @@ func (c *Client) ListRuns(ctx context.Context, r ListRequest) ([]RunInfo, error)
 		var page []RunInfo
 		err := c.askNode(ctx, "list", r, &page)
 		switch {
-		case len(all) > 0 && isBad(err): // a node of an earlier build has one page
-			return all, nil
 		case err != nil:
 			return nil, err
 		case len(page) == 0 || seen[page[0].RunID] || page[0].RunID == r.Before: // it ignores Before

@@ -147,7 +147,7 @@ type RunInfo struct {
 	// Position is the place of a queued run in the queue of its node, from 1; 0: unknown.
 	Position int    `json:"position,omitempty"`
 	Title    string `json:"title"`
-	// Agent is the name of the agent that the run began with; "": the row of an older release.
+	// Agent is the name of the agent that the run began with; "": it is not known.
 	Agent   string `json:"agent,omitempty"`
 	Model   string `json:"model"`
 	Started string `json:"started"`

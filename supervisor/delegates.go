@@ -43,7 +43,7 @@ func (o Opened) delegateNames(own Definition) []string {
 func isA2A(name string) bool { return strings.HasPrefix(name, "a2a/") }
 
 // foreignDelegates lists the agents of other programs that an agent calls itself. Where a definition represents one,
-// only the agent of that definition calls it; runs of earlier releases have no such definitions.
+// only the agent of that definition calls it.
 func (o Opened) foreignDelegates(d Definition) (names []string) {
 	if d.Foreign {
 		return []string{d.Name}

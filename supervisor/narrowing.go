@@ -52,7 +52,7 @@ func narrowingTarget(s State, f PermissionsSet) (m Member, why string) {
 	case s.Cancel != nil || s.Phase != Live || m.Done:
 		return m, whyEnding(s, m)
 	case s.Run.Permissions == nil:
-		return m, "a release without permissions began the run: its hooks decide about calls"
+		return m, "the run has no permissions that could be narrowed"
 	case permission.WidensMode(mode, holds): //mutant:live-rights-widen
 		return m, fmt.Sprintf("the rights of a live agent only become narrower: %s (%s) has the mode %s, and %s is not stricter", m.ID, m.Name, holds, mode)
 	case permission.Contains(m.permissions, rights):

@@ -9,8 +9,8 @@ import (
 )
 
 // permissionsOf are the permissions of an agent: its own, and those of its ancestors. Each call is decided by
-// all of them, and the strictest counts, so that no agent may do what its parent may not. nil: the run was
-// begun by a release in which hooks decide.
+// all of them, and the strictest counts, so that no agent may do what its parent may not. nil: the run
+// has no permissions.
 func (o Opened) permissionsOf(def Definition, parent []spec.Permissions) []spec.Permissions {
 	if o.Permissions == nil {
 		return nil

@@ -50,11 +50,6 @@ const (
 	OnTurn = "turn"
 )
 
-// PolicyFormVersioned is the form of the policies of runs whose verdicts carry the version of the policy and the name
-// of the rule, and whose agents report what the rules need to know. Runs of earlier releases have form 0: a replay
-// of their logs must come to the recorded verdicts.
-const PolicyFormVersioned = 1
-
 // Verdict is what the rules of a policy decide.
 type Verdict struct {
 	Vetoed bool
@@ -107,10 +102,9 @@ func handleProposeStop(s State, from spec.ID, f agent.ProposeStop) (State, []Eff
 	return s.put(m), []Effect{Tell{To: from, Fact: agent.StopVetoed{Proposal: f.Proposal, Why: verdict.Why, Final: m.Vetoes > vetoesMax(s.Run, m), By: by}}} //mutant:veto-limit
 }
 
-// nameVerdict names the rule that decides, with the version of the policy; nil: there is no policy, or the run was
-// opened by an earlier release.
+// nameVerdict names the rule that decides, with the version of the policy; nil: there is no policy.
 func nameVerdict(o Opened, v Verdict) *agent.VerdictOrigin {
-	if o.PolicyForm < PolicyFormVersioned || o.Policy.Version == 0 {
+	if o.Policy.Version == 0 {
 		return nil
 	}
 	return &agent.VerdictOrigin{Version: o.Policy.Version, Rule: v.Rule} //mutant:verdict-without-version
@@ -119,7 +113,7 @@ func nameVerdict(o Opened, v Verdict) *agent.VerdictOrigin {
 // handlePolicySet puts a run under another policy. Versions only rise: a policy whose version is not above the present one
 // gets the next.
 func handlePolicySet(s State, f PolicySet) State {
-	if s.Run.PolicyForm >= PolicyFormVersioned && f.Policy.Version <= s.Run.Policy.Version {
+	if f.Policy.Version <= s.Run.Policy.Version {
 		f.Policy.Version = s.Run.Policy.Version + 1
 	}
 	s.Run.Policy, s.PolicySetBy, s.PolicySetAt = f.Policy, f.By, s.Now //mutant:policy-change-ignored

@@ -101,7 +101,6 @@ type Opened struct {
 	Agent        spec.Limits      `msgpack:"a,omitempty" json:"agent_limits"` // over each definition's
 	RootTurns    int              `msgpack:"k,omitempty" json:"root_turns"`
 	Policy       Policy           `msgpack:"p,omitempty" json:"policy"`
-	PolicyForm   int              `msgpack:"pf,omitempty" json:"policy_form,omitempty"` // 0, or PolicyFormVersioned
 	Caller       string           `msgpack:"c,omitempty" json:"caller,omitempty"`
 	Priority     string           `msgpack:"pr,omitempty" json:"priority,omitempty"` // "": normal
 	Constraints  []string         `msgpack:"n,omitempty" json:"constraints,omitempty"`
@@ -111,8 +110,7 @@ type Opened struct {
 	Workspace    string           `msgpack:"x,omitempty" json:"workspace,omitempty"`
 	Writable     []string         `msgpack:"e,omitempty" json:"writable,omitempty"`
 	LoopOptions  spec.LoopOptions `msgpack:"b,omitempty" json:"loop_options"`
-	// Permissions are those of all agents. A run that was begun by an earlier release has none: its hooks
-	// decide about calls.
+	// Permissions are those of all agents. nil: no call is denied or asked about.
 	Permissions *spec.Permissions `msgpack:"pe,omitempty" json:"permissions,omitempty"`
 	// Tainted: the task is text from outside; nil: it is the user's own.
 	Tainted *spec.Taint `msgpack:"ta,omitempty" json:"tainted,omitempty"`
@@ -129,8 +127,7 @@ type Opened struct {
 	Unpriced []string `msgpack:"np,omitempty" json:"unpriced,omitempty"`
 	// InLane: the run waits for LaneStarted, because Conversation may have runs before it.
 	InLane bool `msgpack:"il,omitempty" json:"in_lane,omitempty"`
-	// ParkMS is how long the run may wait for people alone before it ends as unanswered; 0: for ever, as in
-	// runs of earlier releases.
+	// ParkMS is how long the run may wait for people alone before it ends as unanswered; 0: for ever.
 	ParkMS int64 `msgpack:"pk,omitempty" json:"park_timeout_ms,omitempty"`
 	// Owner is who may see and change the run, besides operators; "": operators only. It never changes.
 	Owner string `msgpack:"ow,omitempty" json:"owner,omitempty"`

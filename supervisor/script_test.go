@@ -459,8 +459,6 @@ func parseOpened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
 			o.ParkMS, _ = parseDurations(t, rest+" "+rest)
 		case "directory":
 			o.Workspace, o.NodePool, _ = strings.Cut(rest, " ")
-		case "policy-form":
-			o.PolicyForm = supervisor.PolicyFormVersioned
 		case "conversation":
 			o.Conversation, o.InLane = rest, true
 		case "priority":

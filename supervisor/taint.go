@@ -10,7 +10,6 @@ import (
 )
 
 // readsPrivateData reports whether a tool of the run reads private data: what one agent reads, it may tell another.
-// Runs of earlier releases do not say.
 func readsPrivateData(o Opened) bool {
 	if o.Permissions == nil || o.Permissions.Taint == "" {
 		return false

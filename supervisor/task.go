@@ -31,7 +31,6 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 	}
 	t.LoopOptions.Unattended = t.LoopOptions.Unattended || m.unattended
 	t.Private, t.Tainted = readsPrivateData(o), cmp.Or(o.Tainted, def.Tainted)
-	t.PolicyFacts = o.PolicyForm >= PolicyFormVersioned
 	if def.Model != nil {
 		t.Model = *def.Model
 	}

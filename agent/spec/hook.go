@@ -178,7 +178,7 @@ func (h Hook) Validate() error {
 // isReservedName reports whether a name is one of troupe's own hooks, or could be taken for an author of decisions that
 // is no hook: "a rule", "the permission mode", "--yes".
 func isReservedName(name string) bool {
-	return strings.EqualFold(name, PermissionHook) || strings.EqualFold(name, ApprovalHook) ||
+	return strings.EqualFold(name, PermissionHook) ||
 		strings.HasPrefix(name, "a ") || strings.HasPrefix(name, "the ") || strings.HasPrefix(name, "-")
 }
 

@@ -84,8 +84,7 @@ const (
 // HardLimitMS is the hard limit of an agent that begins to sum up at the soft limit.
 func HardLimitMS(soft int64) int64 { return soft + max(hardGraceMS, soft/3) }
 
-// VetoesInARow is how often in a row a stop is sent back. Tasks of earlier logs carry no such limit, so
-// WithDefaults leaves it out.
+// VetoesInARow is how often in a row a stop is sent back.
 func (l Limits) VetoesInARow() int {
 	if l.Vetoes == 0 {
 		return VetoesMax

@@ -108,8 +108,8 @@ type Watch struct {
 	Identical int `msgpack:"i,omitempty" json:"identical,omitempty"` // same tool and arguments
 	Pattern   int `msgpack:"p,omitempty" json:"pattern,omitempty"`   // same tool, other arguments
 	Stuck     int `msgpack:"s,omitempty" json:"stuck,omitempty"`     // same tool, same result
-	// Apart is how many replies a model gets after one step of the ladder before the next step may follow. Tasks of
-	// earlier releases have 0: there a step may follow the reply that was given the one before.
+	// Apart is how many replies a model gets after one step of the ladder before the next step may follow.
+	// 0: a step may follow at the next reply.
 	Apart int `msgpack:"a,omitempty" json:"apart,omitempty"`
 	// Polling are tools that are made to be called again.
 	Polling []string `msgpack:"l,omitempty" json:"polling,omitempty"`

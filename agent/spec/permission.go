@@ -34,7 +34,7 @@ type Permissions struct {
 	// Approvals is how many different people must approve a call that is asked about, 1 or 2; 0: one.
 	Approvals int `msgpack:"v,omitempty" json:"approvals,omitempty"`
 	// Taint says what holds for calls that send data out, once the agent has read text from outside: off, ask or deny.
-	// "": as off, and what the agent reads is not noted, as in runs of earlier releases.
+	// "": as off, and what the agent reads is not noted.
 	Taint string `msgpack:"t,omitempty" json:"taint,omitempty"`
 	// TaintFiles: files of the directory, and what commands print, are text from outside.
 	TaintFiles bool `msgpack:"tf,omitempty" json:"taint_files,omitempty"`
@@ -96,10 +96,6 @@ const ruleSeparator = "\x00"
 // PermissionHook is the hook that prepares the question about a call, on the node where the call would
 // run. The loop adds it to the hooks before the call; its Rules are a PermissionQuery.
 const PermissionHook = "permission"
-
-// ApprovalHook asks a person before a command runs, and before any call that cannot be undone, in runs that an earlier
-// release began. A node that does not know it refuses the call.
-const ApprovalHook = "approval"
 
 // PermissionQuery is what the loop wants to know of the node about a call.
 type PermissionQuery struct {

@@ -11,7 +11,6 @@ type Taint struct {
 }
 
 // Values of Permissions.Taint: what holds for calls that send data out, once an agent has read text from outside.
-// Runs of earlier releases state none, and record no Taint.
 const (
 	TaintOff  = "off"
 	TaintAsk  = "ask"

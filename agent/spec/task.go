@@ -63,8 +63,8 @@ type Task struct {
 	Commands    []Command         `msgpack:"z,omitempty"`  // tools of an agent file that the shell runs
 	Servers     []Server          `msgpack:"ms,omitempty"` // MCP servers that provide the other tools
 	LoopOptions LoopOptions       `msgpack:"a,omitempty"`
-	// Permissions are the agent's own and those of its ancestors; the strictest counts. nil: the task
-	// comes from an earlier release, in which hooks decided about calls.
+	// Permissions are the agent's own and those of its ancestors; the strictest counts. nil: no call is denied or
+	// asked about.
 	Permissions []Permissions `msgpack:"pe,omitempty"`
 	// Private: a tool of the run reads private data.
 	Private bool `msgpack:"pv,omitempty"`
@@ -74,16 +74,13 @@ type Task struct {
 	AddedRules []PermissionRule `msgpack:"pg,omitempty"`
 	Forbidden  []string         `msgpack:"f,omitempty"` // tools of the run that this agent may not use
 	// Foreign are the agents of other programs that this agent may call, as HARNESS/OWNER/NAME. A member that
-	// represents an agent of another program has the name of that agent; in runs of earlier releases any agent could
-	// have several.
+	// represents an agent of another program has the name of that agent.
 	Foreign []string `msgpack:"fo,omitempty"`
 	// ForeignMembers are those of its delegates that represent an agent of another program.
 	ForeignMembers []string `msgpack:"fm,omitempty"`
 	// ChargeNano is what the supervisor books for the work of the agents in Foreign, in billionths of a US dollar; 0:
 	// nothing, so that their cost is unknown.
 	ChargeNano int64 `msgpack:"ch,omitempty"`
-	// PolicyFacts: the agent reports to its supervisor what the rules of a policy need to know.
-	PolicyFacts bool `msgpack:"pf,omitempty"`
 	// Past is the run before this one in its conversation, for the root.
 	Past *HistoryOrigin `msgpack:"ho,omitempty"`
 	// Layers are further parts of the system prompt, in addition to System and LoopOptions.Dynamic: those of

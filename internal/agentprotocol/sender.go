@@ -176,5 +176,5 @@ func (e *exportedAgent) runCaller(verified, stated string) string {
 // isSessionCaller reports whether a spawned session started a run with the caller.
 func isSessionCaller(caller string) bool {
 	rest, ok := strings.CutPrefix(caller, sessionCaller)
-	return ok && (rest == "" || strings.ContainsAny(rest[:1], " ,:")) // ":" of earlier nodes
+	return ok && (rest == "" || strings.ContainsAny(rest[:1], " ,"))
 }

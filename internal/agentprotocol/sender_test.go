@@ -164,9 +164,6 @@ func TestCallersOfSessionsHaveAMark(t *testing.T) {
 			t.Errorf("%q for %q and %q, want %q", got, k.verified, k.stated, k.want)
 		}
 	}
-	if !isSessionCaller("agent protocol session: bob") { // in logs of earlier nodes
-		t.Error("the caller of an earlier node is none of a session")
-	}
 	if isSessionCaller("agent protocol sessions") {
 		t.Error("another caller counts as that of a session")
 	}

@@ -113,7 +113,7 @@ func (c *viewer) currentInfo(ctx context.Context, row Row, place int, looks map[
 		return info, r.err
 	}
 	if info.State = c.shownState(r.view.state(), r.view.summary); info.State != client.RunFinished {
-		if spend := r.view.summary.Spend; spend.Budget.Limit > 0 { // the row of an older release has none
+		if spend := r.view.summary.Spend; spend.Budget.Limit > 0 { // a row without a Summary has none
 			info.Spend = &spend
 		}
 		return info, nil

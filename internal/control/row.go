@@ -21,7 +21,7 @@ type Row struct {
 	// Answered lists the open questions of Summary that clients have answered: the supervisor may
 	// not know that yet.
 	Answered []AnsweredQuestion `json:"answered,omitempty"`
-	// LogStore is where the logs of the run are (Runs.LogStore); "": an older release wrote the row.
+	// LogStore is where the logs of the run are (Runs.LogStore); "": it is not known.
 	LogStore string `json:"log_store,omitempty"`
 	// Removing says that the removal of the run has begun: to clients it does not exist any more. If the process that
 	// removes it dies, retention or the next request removes the rest.

@@ -16,7 +16,6 @@ func (c Config) allGoHooks() map[string]hook.Func {
 	if all == nil {
 		all = map[string]hook.Func{}
 	}
-	all[spec.ApprovalHook] = approval.DecideApproval
 	all[spec.PermissionHook] = approval.PrepareQuestion
 	for _, name := range guardrail.HookNames() {
 		all[name] = func(_ context.Context, call hook.Call) (spec.HookAnswer, error) {

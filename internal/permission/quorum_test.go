@@ -22,7 +22,7 @@ func TestTheMostApprovalsCount(t *testing.T) {
 	}
 	var none *permission.Set
 	if none.Approvals() != 1 {
-		t.Error("a task of an earlier release needs one")
+		t.Error("a task without permissions needs one")
 	}
 	if child := permission.Merge(spec.Permissions{Approvals: 2}, &spec.Permissions{Approvals: 1}); child.Approvals != 2 {
 		t.Errorf("an agent file lowers what its run wants: %+v", child)

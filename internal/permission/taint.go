@@ -26,8 +26,7 @@ func ParseTaint(text string) (string, error) {
 // ByTaint is the author of a verdict about a call that sends data out.
 const ByTaint = "text from outside"
 
-// RecordsTaint reports whether the agent's run records which text from outside its agents have read: runs
-// of earlier releases do not.
+// RecordsTaint reports whether the agent's run records which text from outside its agents have read.
 func (s *Set) RecordsTaint() bool {
 	return s != nil && slices.ContainsFunc(s.list, func(p agentRules) bool { return p.Taint != "" })
 }

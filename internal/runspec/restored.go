@@ -276,8 +276,7 @@ func sameRules(a, b []spec.PermissionRule) bool {
 	return !slices.ContainsFunc(a, isIn(b)) && !slices.ContainsFunc(b, isIn(a))
 }
 
-// loosensTaint reports whether a value of Permissions.Taint is looser than another. A run of an earlier release
-// states none, which is as loose as off.
+// loosensTaint reports whether a value of Permissions.Taint is looser than another. None is as loose as off.
 func loosensTaint(mode, than string) bool {
 	mode = cmp.Or(mode, spec.TaintOff)
 	return permission.StricterTaint(mode, than) != mode

@@ -187,7 +187,7 @@ func (b *Builder) buildWhole(r client.RunRequest) (o supervisor.Opened, a client
 	}
 	o = supervisor.Opened{Run: r.RunID, Conversation: r.Conversation, Goal: r.Prompt, Media: media.media, Root: team.root,
 		Definitions: prompts.definitions, Tools: tools.tools, Commands: team.commands, Servers: tools.servers,
-		Model: models.model, Why: models.choice.Why, Limits: models.limits, Agent: models.agentLimits, RootTurns: r.MaxTurns, Policy: team.policy, PolicyForm: supervisor.PolicyFormVersioned,
+		Model: models.model, Why: models.choice.Why, Limits: models.limits, Agent: models.agentLimits, RootTurns: r.MaxTurns, Policy: team.policy,
 		Caller: r.Caller, Priority: r.Priority, Constraints: r.Constraints, Criteria: r.Criteria, FailIf: r.FailureConditions, Trace: r.Trace,
 		Workspace: req.workspace, Writable: writablePaths(req, models.choice), LoopOptions: models.options, Permissions: &permissions,
 		Hashes: recorded.hashes, NodePool: placed.pool, Unpriced: r.AllowUnpriced, ParkMS: parkTimeout(r.ParkTimeout, team.parkMS[team.root])}

@@ -104,7 +104,7 @@ type (
 		Request []byte `msgpack:"q"`
 		Rule    Rule   `msgpack:"u"`
 		Owner   string `msgpack:"ow,omitempty"`
-		// Salt is random: without it nobody can compute the ids of the runs. Schedules of older releases have none.
+		// Salt is random: without it nobody can compute the ids of the runs.
 		Salt []byte `msgpack:"sa,omitempty"`
 	}
 	// Due decides about all due times after AfterMS up to DueMS: DueMS gets a run, unless Why says why it gets none.
@@ -290,10 +290,7 @@ func NewRefused(due int64, run, reason string) Refused {
 // RunID is the id of the run of the schedule named schedule that is due at a time: a ULID, so that runs are listed in
 // the order of their due times. what tells runs of the same time apart: the id of a message.
 func (s *State) RunID(schedule string, dueMS int64, what string) string {
-	text := "schedule\x00" + schedule + "\x00" + strconv.FormatInt(dueMS, 10) + "\x00" + what
-	if len(s.Salt) > 0 {
-		text += "\x00" + string(s.Salt)
-	}
+	text := "schedule\x00" + schedule + "\x00" + strconv.FormatInt(dueMS, 10) + "\x00" + what + "\x00" + string(s.Salt)
 	sum := sha256.Sum256([]byte(text))
 	var id ulid.ULID
 	if err := id.SetTime(uint64(max(0, dueMS))); err != nil { // after the year 10889

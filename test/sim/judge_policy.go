@@ -12,9 +12,9 @@ import (
 // policyJudge keeps the policy of the run by itself: from the first entry, and from each entry that sets another.
 type policyJudge struct {
 	*environment
-	versioned bool
-	current   supervisor.Policy
-	applied   []appliedPolicy // in the order of the log
+	opened  bool
+	current supervisor.Policy
+	applied []appliedPolicy // in the order of the log
 }
 
 // appliedPolicy is a policy and the index of the entry that brought it.
@@ -34,8 +34,8 @@ func (j *policyJudge) noteFact(p *population, f activation.Fact) {
 	}
 	switch f.Kind {
 	case "opened":
-		if o := decodeFact[supervisor.Opened](p, f); !j.versioned {
-			j.current, j.versioned = o.Policy, o.PolicyForm >= supervisor.PolicyFormVersioned
+		if o := decodeFact[supervisor.Opened](p, f); !j.opened {
+			j.current, j.opened = o.Policy, true
 			j.applied = append(j.applied, appliedPolicy{f.N, j.current})
 		}
 	case "policy_set":
@@ -52,7 +52,7 @@ func (j *policyJudge) noteFact(p *population, f activation.Fact) {
 
 // checkVerdict checks that a verdict follows the policy in force, and names its version and a rule that it has.
 func (j *policyJudge) checkVerdict(after *supervisor.State, f activation.Fact, t activation.OutboxMessage) {
-	if !j.versioned || f.Kind != (agent.ProposeStop{}).Kind() {
+	if !j.opened || f.Kind != (agent.ProposeStop{}).Kind() {
 		return
 	}
 	vetoed := t.Kind == agent.StopVetoed{}.Kind()

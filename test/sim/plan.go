@@ -265,7 +265,7 @@ func drawRun(d dice, p *seedPlan) supervisor.Opened {
 		o.Agent.HardMS = p.softMS + int64(d.between(0, 3000))
 	}
 	if p.isOn(faultVeto) {
-		o.Policy, o.PolicyForm = drawPolicy(d), supervisor.PolicyFormVersioned
+		o.Policy = drawPolicy(d)
 	}
 	if p.isOn(faultPermissions) {
 		drawPermissions(p, &o)

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/session"
 )
 
-// Follow makes the command follow. It was called attach, a word that flags and requests have for files of a prompt.
+// Follow makes the command follow.
 func (cs *Commands) Follow() *cobra.Command {
 	return &cobra.Command{
 		Use: "follow RUN", Args: command.Exactly("RUN"),
