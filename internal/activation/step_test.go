@@ -142,7 +142,7 @@ func activeAgent(t *testing.T) *drivenAgent {
 	d := driveAgent(t)
 	d.sayFact(agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Goal: "do it", Limits: spec.Limits{Output: 100},
 		Tools: []model.ToolSpec{{Name: "look", Schema: `{"type":"object"}`, Class: model.Read}}}})
-	if got := d.startActive(); got != "append checkpoint, send reserve back" {
+	if got := d.startActive(); got != "append checkpoint, send reserve report_log" {
 		t.Fatalf("it begins with %q", got)
 	}
 	d.readBack("")
@@ -205,7 +205,7 @@ func TestStep_EntriesAheadOfTheReplayWait(t *testing.T) {
 	d.wantActions(claim, "ReadLog")
 	upTo := d.log[:len(d.log):len(d.log)]
 	d.wantActions(d.sayFact(agent.Granted{Reservation: 1, Output: 100, Calls: 9}), "")
-	d.wantActions(activation.LogRead{Claim: claim, Log: upTo}, "append checkpoint, perform model-1, send reserve back")
+	d.wantActions(activation.LogRead{Claim: claim, Log: upTo}, "append checkpoint, perform model-1, send reserve report_log")
 }
 
 // After three activations that did not get through the log, nobody tries again (P18).
@@ -289,7 +289,7 @@ func TestStep_DrainingBeginsAfterTheReplay(t *testing.T) {
 	d := driveAgent(t)
 	d.sayFact(agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Limits: spec.Limits{Output: 100}}})
 	d.wantActions(activation.Drain{}, "")
-	if got := d.startActive(); got != "append checkpoint, send reserve back, DisarmTimers" {
+	if got := d.startActive(); got != "append checkpoint, send reserve report_log, DisarmTimers" {
 		t.Error(got)
 	}
 	d.readBack("append released")
@@ -303,7 +303,7 @@ func TestStep_DrainingWhileDetached(t *testing.T) {
 	d.sayFact(agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Limits: spec.Limits{Output: 100}}})
 	d.wantActions(activation.Detached{Through: 5}, "")
 	d.wantActions(activation.Drain{}, "")
-	if got := d.startActive(); got != "append checkpoint, send reserve back, DisarmTimers, ReadTail" {
+	if got := d.startActive(); got != "append checkpoint, send reserve report_log, DisarmTimers, ReadTail" {
 		t.Error(got)
 	}
 }
