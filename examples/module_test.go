@@ -19,7 +19,8 @@ var keysInEnvironment = []string{"ANTHROPIC_", "OPENAI_", "GEMINI_", "GOOGLE_", 
 
 // The examples use public packages only: copied into a module of its own, which finds troupe in this tree, each
 // builds, runs without a key, and prints what its test says. A workspace shares what was compiled of this tree; a module
-// that replaces troupe would compile all of it again.
+// that replaces troupe would compile all of it again. All examples are one program, which does what the example of its
+// name does: to link each of them takes longer than everything else here, and its own test links it already.
 func TestExamplesBuildFromAnotherModule(t *testing.T) {
 	t.Parallel()
 	tree, err := filepath.Abs("..")
@@ -27,21 +28,28 @@ func TestExamplesBuildFromAnotherModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	module, home := t.TempDir(), t.TempDir()
-	names := copyExamples(t, module)
-	writeFile(t, filepath.Join(module, documented, "main.go"), readProgram(t))
-	names = append(names, documented)
+	names := append(copyExamples(t, module), documented)
+	writeFile(t, filepath.Join(module, documented, "main.go"), asPackage(documented, readProgram(t)))
+	writeFile(t, filepath.Join(module, "main.go"), programOf(names))
 	gomod := fmt.Sprintf("module example.org/programs\n\ngo %s\n\nrequire github.com/troupe-run/troupe v0.0.0\n", goVersion(t))
 	writeFile(t, filepath.Join(module, "go.mod"), []byte(gomod))
 	writeFile(t, filepath.Join(module, "go.work"), []byte(fmt.Sprintf("go %s\n\nuse .\nuse %s\n\nreplace github.com/troupe-run/troupe v0.0.0 => %s\n", goVersion(t), tree, tree)))
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", "bin/", "./...") // without symbols: it links faster
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", "all", ".") // without symbols: it links faster
 	build.Dir, build.Env = module, append(os.Environ(), "GOWORK="+filepath.Join(module, "go.work"))
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
+	if err := os.Mkdir(filepath.Join(module, "bin"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run := exec.CommandContext(t.Context(), filepath.Join(module, "bin", name))
+			program := filepath.Join(module, "bin", name)
+			if err := os.Link(filepath.Join(module, "all"), program); err != nil {
+				t.Fatal(err)
+			}
+			run := exec.CommandContext(t.Context(), program)
 			run.Dir, run.Env = t.TempDir(), append(keylessEnvironment(), "HOME="+home)
 			var stderr bytes.Buffer
 			run.Stderr = &stderr
@@ -86,12 +94,29 @@ func copyExamples(t *testing.T, module string) (names []string) {
 		case filepath.Base(source) == "main.go":
 			names = append(names, filepath.Dir(source))
 		}
-		writeFile(t, filepath.Join(module, source), readFile(t, source))
+		writeFile(t, filepath.Join(module, source), asPackage(filepath.Dir(source), readFile(t, source)))
 	}
 	if len(names) < 8 {
 		t.Fatalf("%d examples were found: %v", len(names), names)
 	}
 	return names
+}
+
+// asPackage makes a file of a program one of a package that a program can import.
+func asPackage(name string, source []byte) []byte {
+	source = bytes.Replace(source, []byte("package main\n"), []byte("package "+name+"\n"), 1)
+	return bytes.Replace(source, []byte("\nfunc main() {"), []byte("\n// Main is the program.\nfunc Main() {"), 1)
+}
+
+// programOf is a program that does what the program of its name does.
+func programOf(names []string) []byte {
+	var imports, cases strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&imports, "\t%q\n", "example.org/programs/"+name)
+		fmt.Fprintf(&cases, "\tcase %q:\n\t\t%s.Main()\n", name, name)
+	}
+	return fmt.Appendf(nil, "package main\n\nimport (\n\t\"os\"\n\t\"path/filepath\"\n\n%s)\n\nfunc main() {\n\tswitch filepath.Base(os.Args[0]) {\n%s\tdefault:\n\t\tpanic(os.Args[0])\n\t}\n}\n",
+		imports.String(), cases.String())
 }
 
 // goVersion is the version of Go that the tree asks for.
