@@ -147,8 +147,9 @@ func jsonAt(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// startNode is the command node: it starts a node that runs until the script ends. With the word troupe-node it is that
-// program, which reads the settings of its user.
+// startNode is the command node: it starts a node that runs until the script ends. A script that is not about who starts
+// a run begins with it: a command that finds a node computes half as long as one that starts its own. With the word
+// troupe-node it is that program, which reads the settings of its user.
 func startNode(ts *testscript.TestScript, neg bool, args []string) {
 	dir := ts.MkAbs("state/troupe")
 	cmd := exec.Command("testnode", dir, ts.MkAbs("."))
