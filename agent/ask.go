@@ -8,11 +8,12 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/model"
 )
 
 // askTool is the tool by which a model asks a person; the loop itself parks for it.
-const askTool = "ask_human"
+const askTool = toolname.AskHuman
 
 // mayAskPeople reports whether a person may be asked.
 func mayAskPeople(s State) bool {

@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/internal/message"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/schema"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -31,10 +32,10 @@ type toolRules struct {
 }
 
 // delegateTool is the one tool that the loop itself turns into a child agent.
-const delegateTool = "delegate"
+const delegateTool = toolname.Delegate
 
 // a2aPrefix begins the name of an agent of another program that is called by the protocol A2A.
-const a2aPrefix = "a2a/"
+const a2aPrefix = toolname.A2APrefix
 
 // delegateArgs are the arguments of delegate that the loop reads.
 type delegateArgs struct {
@@ -107,7 +108,7 @@ func (c *toolRules) onlyConfirms(call model.ToolCall) bool {
 }
 
 // mcpPrefix begins the names of the tools of MCP servers.
-const mcpPrefix = "mcp__"
+const mcpPrefix = toolname.MCPPrefix
 
 // validateCall checks one call before the loop acts on it. It returns a call that must
 // not run as Ended, with an error result for the model.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/toolname"
 )
 
 // finishedStep puts the events of a step in the order in which observers read them, and fills in
@@ -196,7 +197,7 @@ func (f *finishedStep) recoveryStage() string {
 	case as != "":
 		return "compact"
 	case s.Ladder.Rung == rungAsk:
-		return "ask_human"
+		return toolname.AskHuman
 	}
 	return "failed"
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/message"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -16,7 +17,7 @@ import (
 // reaches it, and ends as the other agent ends, with the same answer. Until the supervisor has accepted
 // the handoff, the caller has the conversation.
 
-const handoffTool = "handoff"
+const handoffTool = toolname.Handoff
 
 // handoffArgs are the arguments of handoff.
 type handoffArgs struct{ Agent, Message string }

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/model"
 )
 
 // The agents of a run form a team: which of them may delegate to which others, and the description of the
 // team in their prompts.
 
-const delegateTool = "delegate"
+const delegateTool = toolname.Delegate
 
 // DelegateTextMax bounds the descriptions of other agents in the description of the tool delegate. The
 // names of all agents are in it, however many there are.
@@ -40,7 +41,7 @@ func (o Opened) delegateNames(own Definition) []string {
 }
 
 // isA2A reports whether the name of an agent of another program is that of one that is called by the protocol A2A.
-func isA2A(name string) bool { return strings.HasPrefix(name, "a2a/") }
+func isA2A(name string) bool { return strings.HasPrefix(name, toolname.A2APrefix) }
 
 // foreignDelegates lists the agents of other programs that an agent calls itself. Where a definition represents one,
 // only the agent of that definition calls it.

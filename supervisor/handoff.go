@@ -9,13 +9,14 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/model"
 )
 
 // A handoff begins another member in the place of its caller: at the same depth, with what the caller's task still
 // requires, and with an answer that is the caller's.
 
-const handoffTool = "handoff"
+const handoffTool = toolname.Handoff
 
 // handoffsOf lists the definitions to which an agent may hand off its conversation.
 func (o Opened) handoffsOf(own Definition) []Definition {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -76,7 +77,7 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 }
 
 // askTool is the tool by which a model asks a person.
-const askTool = "ask_human"
+const askTool = toolname.AskHuman
 
 // describeQuestions tells an unattended agent how a question ends.
 func describeQuestions(ask model.ToolSpec, unattended bool) model.ToolSpec {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -106,7 +107,7 @@ type Server struct {
 }
 
 // Has reports whether the server provides a tool, by the tool's name.
-func (s Server) Has(tool string) bool { return strings.HasPrefix(tool, "mcp__"+s.Name+"__") }
+func (s Server) Has(tool string) bool { return strings.HasPrefix(tool, toolname.MCPPrefix+s.Name+"__") }
 
 // Model is a model route with the facts that the pool needs about it.
 type Model struct {

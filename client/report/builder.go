@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/toolname"
 )
 
 // builder makes a report of events, which come in order within each agent.
@@ -191,7 +192,7 @@ func noSteps() Totals { return Totals{CostUSD: new(float64), CostKnown: true} }
 // hasUnknownCall reports whether a call of the step was made by another program that did not say what it has cost. Tools of others
 // may report a figure of that name, too, and change nothing.
 func (s *Step) hasUnknownCall() bool {
-	return slices.ContainsFunc(s.Calls, func(c *Call) bool { return c.Tool == "delegate" && c.Metrics["cost_unknown"] > 0 })
+	return slices.ContainsFunc(s.Calls, func(c *Call) bool { return c.Tool == toolname.Delegate && c.Metrics["cost_unknown"] > 0 })
 }
 
 // setCost sums up the attempts of the step. unpriced: what no price is known for is reported as 0.

@@ -12,10 +12,11 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/lazyregexp"
+	"github.com/troupe-run/troupe/internal/toolname"
 )
 
 // NamePrefix begins the name of an agent of this protocol in an agent file: a2a/NAME.
-const NamePrefix = "a2a/"
+const NamePrefix = toolname.A2APrefix
 
 // cardPath is where a server has the card of its agent.
 const cardPath = "/.well-known/agent-card.json"

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -87,10 +88,10 @@ func (c *Case) toolNames() []string {
 		names[name] = true
 	}
 	if len(c.Agents) > 1 {
-		names["delegate"] = true
+		names[toolname.Delegate] = true
 	}
 	if slices.ContainsFunc(c.Agents, func(a Agent) bool { return len(a.Handoffs) > 0 }) {
-		names["handoff"] = true
+		names[toolname.Handoff] = true
 	}
 	return slices.Sorted(maps.Keys(names))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/estimate"
 	"github.com/troupe-run/troupe/internal/lazyregexp"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -19,7 +20,7 @@ const (
 	toolLog      = "git_log"
 	toolNumstat  = "git_numstat"
 	toolWrite    = "write_file"
-	toolDelegate = "delegate"
+	toolDelegate = toolname.Delegate
 )
 
 const (

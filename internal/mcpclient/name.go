@@ -8,10 +8,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/troupe-run/troupe/internal/lazyregexp"
+	"github.com/troupe-run/troupe/internal/toolname"
 )
 
 const (
-	prefix = "mcp__"
+	prefix = toolname.MCPPrefix
 	// ReadResource is the tool that reads the resources that a server offers in addition to its tools.
 	ReadResource = "read_resource"
 )

@@ -3,11 +3,13 @@ package metrics
 import (
 	"slices"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/toolname"
 )
 
 // Names of the tools of MCP servers: mcp__SERVER__TOOL. One of them reads resources.
 const (
-	mcpPrefix       = "mcp__"
+	mcpPrefix       = toolname.MCPPrefix
 	mcpReadResource = "__read_resource"
 	methodCall      = "tools/call"
 	methodRead      = "resources/read"

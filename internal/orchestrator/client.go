@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -16,7 +17,7 @@ import (
 const (
 	Chain       = "chain"
 	Consolidate = "consolidate"
-	Delegate    = "delegate"
+	Delegate    = toolname.Delegate
 )
 
 // RouteNames lists them.
@@ -27,7 +28,7 @@ func New(route string) model.Client { return planClient{route} }
 
 type planClient struct{ route string }
 
-const delegateTool = "delegate"
+const delegateTool = toolname.Delegate
 
 // Bounds on answers that are passed on, so that they fit a log entry.
 const (

@@ -10,6 +10,7 @@ import (
 
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/lazyregexp"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -27,7 +28,7 @@ func NewForeign() model.Client { return foreignClient{} }
 
 type foreignClient struct{}
 
-const askTool = "ask_human"
+const askTool = toolname.AskHuman
 
 // failedMark begins the answer of an agent that has failed.
 const failedMark = "[failed]"

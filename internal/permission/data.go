@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -111,7 +112,7 @@ func DataOf(s model.ToolSpec, isCommand, taintFiles bool) Data {
 		return Data{Outside: taintFiles}
 	case slices.Contains(plainTools, s.Name):
 		return Data{}
-	case strings.HasPrefix(s.Name, "mcp__"):
+	case strings.HasPrefix(s.Name, toolname.MCPPrefix):
 		return Data{Outside: true, Private: true, Sends: true}
 	}
 	return Data{Outside: taintFiles, Private: true, Sends: true}

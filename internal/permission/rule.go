@@ -13,6 +13,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/troupe-run/troupe/internal/permission/rule"
+	"github.com/troupe-run/troupe/internal/toolname"
 )
 
 // ErrRule is the error of a text that is no rule.
@@ -22,8 +23,8 @@ var ErrRule = errors.New("not a permission rule")
 const (
 	shellTool    = "shell"
 	webTool      = "http_get"
-	delegateTool = "delegate"
-	handoffTool  = "handoff"
+	delegateTool = toolname.Delegate
+	handoffTool  = toolname.Handoff
 	skillTool    = "skill"
 	showTool     = "git_show"
 )
@@ -84,7 +85,7 @@ func Parse(text string) (Rule, error) {
 // that no rule allows tools that its author did not know.
 func ParseAllow(text string) (Rule, error) {
 	r, err := Parse(text)
-	if server, _, ok := strings.Cut(r.tool, "*"); err == nil && ok && (!strings.HasPrefix(server, "mcp__") || strings.Count(server, "__") < 2) {
+	if server, _, ok := strings.Cut(r.tool, "*"); err == nil && ok && (!strings.HasPrefix(server, toolname.MCPPrefix) || strings.Count(server, "__") < 2) {
 		return r, fmt.Errorf("%w: %.80q: a rule that allows may have a * only after mcp__SERVER__", ErrRule, text)
 	}
 	return r, err
@@ -163,7 +164,7 @@ func (r Rule) isAbout(tool string) bool {
 	if before, after, ok := strings.Cut(r.tool, "*"); ok {
 		return len(tool) >= len(before)+len(after) && strings.HasPrefix(tool, before) && strings.HasSuffix(tool, after)
 	}
-	if r.tool == tool || strings.HasPrefix(r.tool, "mcp__") && strings.Count(r.tool, "__") == 1 && strings.HasPrefix(tool, r.tool+"__") {
+	if r.tool == tool || strings.HasPrefix(r.tool, toolname.MCPPrefix) && strings.Count(r.tool, "__") == 1 && strings.HasPrefix(tool, r.tool+"__") {
 		return true
 	}
 	return isFamily(WriteTools, r.tool, tool) || isFamily(ReadTools, r.tool, tool) && r.tool == "read_file"

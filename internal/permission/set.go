@@ -10,6 +10,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/permission/rule"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -339,7 +340,7 @@ func (p agentRules) decideByDefault(c Call, t Tool, writable []string) Verdict {
 			return Verdict{Decision: Allow, By: ByYes, Why: "--yes allows agents of other programs"}
 		}
 		return Verdict{Decision: Ask, By: ByDefault, Why: "no rule allows " + factsOf(c).Agent}
-	case strings.HasPrefix(c.Tool, "mcp__") && t.Class != model.Read:
+	case strings.HasPrefix(c.Tool, toolname.MCPPrefix) && t.Class != model.Read:
 		if p.Yes {
 			return Verdict{Decision: Allow, By: ByYes, Why: "--yes allows tools of MCP servers"}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/orchestrator"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -193,7 +194,7 @@ func (r *agentResolver) planAgent() ([]supervisor.Definition, error) {
 		return nil, refuse.Bad("name another agent with --agent", "agent %s: %v", a.Name, err)
 	}
 	return []supervisor.Definition{{Name: a.Name, Description: a.Description, System: a.System,
-		Offer: []string{"delegate"}, OnlyNamed: true, Limits: spec.Limits{Turns: orchestrator.TurnsMax},
+		Offer: []string{toolname.Delegate}, OnlyNamed: true, Limits: spec.Limits{Turns: orchestrator.TurnsMax},
 		Model: &spec.Model{Name: choice.Name(), Price: choice.Price},
 		// Equal answers of agents are no loop here: a plan is followed, not repeated.
 		LoopOptions: spec.LoopOptions{Watch: spec.Watch{Of: 1}}}}, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/permission"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -152,4 +153,4 @@ func RightsNotes(o supervisor.Opened, name string) (notes []string) {
 }
 
 // isServerTool reports whether a name is of a tool of an MCP server, which may be one that this node does not have.
-func isServerTool(name string) bool { return strings.HasPrefix(name, "mcp__") }
+func isServerTool(name string) bool { return strings.HasPrefix(name, toolname.MCPPrefix) }

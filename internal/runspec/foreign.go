@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/internal/orchestrator"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -86,7 +87,7 @@ func addForeign(cfg *Config, t agentSet) (agentSet, error) {
 	if err != nil {
 		return t, refuse.Bad("remove agents of other programs from x-troupe.delegates", "%s: %v", names[0], err)
 	}
-	tools := []string{"delegate", agent.AskSpec().Name}
+	tools := []string{toolname.Delegate, agent.AskSpec().Name}
 	t.definitions = slices.Clone(t.definitions)
 	for _, name := range names {
 		where := "an agent of another program on this NATS server"

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/provider"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
@@ -90,7 +91,7 @@ func grantServers(req acceptedRequest, m modelSelection, t agentSet, f foundServ
 				if !slices.ContainsFunc(f.servers, func(has spec.Server) bool { return has.Name == proper }) {
 					g.warnings = append(g.warnings, fmt.Sprintf("%s: the MCP server %s is not among those of this run; `troupe mcp list` shows them", t.files[k].Path, s.Name))
 				} else if d.Tools != nil {
-					d.Tools = append(slices.Clip(d.Tools), "mcp__"+proper)
+					d.Tools = append(slices.Clip(d.Tools), toolname.MCPPrefix+proper)
 				}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -103,7 +104,7 @@ func TrifectaOf(o supervisor.Opened, d supervisor.Definition) *Trifecta {
 	return &t
 }
 
-const delegateTool = "delegate"
+const delegateTool = toolname.Delegate
 
 // delegatesAbroad reports whether an agent may delegate to an agent of another program.
 func delegatesAbroad(o supervisor.Opened, d supervisor.Definition) bool {

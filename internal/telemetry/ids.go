@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/toolname"
 )
 
 // traceID and spanID are the ids of OpenTelemetry.
@@ -127,7 +129,7 @@ func checkedToolName(name string) string {
 }
 
 // mcpPrefix begins the names of the tools of MCP servers: mcp__SERVER__TOOL.
-const mcpPrefix = "mcp__"
+const mcpPrefix = toolname.MCPPrefix
 
 // mcpTool splits the name of a tool of an MCP server.
 func mcpTool(name string) (server, tool string, ok bool) {

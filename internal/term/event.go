@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/permission"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -381,7 +382,7 @@ func callLabel(d event.ToolCall) string {
 	}
 	for _, name := range mainArgs {
 		if v, ok := args[name].(string); ok && v != "" {
-			if d.Tool == "delegate" && name == "task" {
+			if d.Tool == toolname.Delegate && name == "task" {
 				if a, ok := args["agent"].(string); ok {
 					v = a + ": " + v
 				}

@@ -10,11 +10,12 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/model"
 )
 
 // LoopTools are the names of tools that the loop itself serves.
-var LoopTools = slices.Concat([]string{"delegate", agent.HandoffSpec().Name, agent.SendSpec().Name, agent.AskSpec().Name, agent.DeclareSpec().Name},
+var LoopTools = slices.Concat([]string{toolname.Delegate, agent.HandoffSpec().Name, agent.SendSpec().Name, agent.AskSpec().Name, agent.DeclareSpec().Name},
 	ToolNames(agent.JournalTools()), ToolNames(agent.BacklogTools()))
 
 // ToolNames are the names of tools.
@@ -43,7 +44,7 @@ func (b *Builder) ClassifyTools(tools []model.ToolSpec, settings *agentfile.Dire
 	apply := func(where string, rules []agentfile.ToolRule, set func(model.ToolSpec, agentfile.ToolRule) model.ToolSpec) {
 		for _, r := range rules {
 			isOf := func(s model.ToolSpec) bool { return s.Name == r.Name }
-			if server, all := strings.CutSuffix(r.Name, "*"); all && strings.HasPrefix(server, "mcp__") {
+			if server, all := strings.CutSuffix(r.Name, "*"); all && strings.HasPrefix(server, toolname.MCPPrefix) {
 				isOf = func(s model.ToolSpec) bool { return strings.HasPrefix(s.Name, server) }
 			}
 			switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/internal/filechange"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/schema"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/internal/toolset/builtin"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
@@ -30,7 +31,7 @@ func findRefusal(o supervisor.Opened, tool, args string, whole bool) string {
 	switch {
 	case slices.Contains(permission.WriteTools, tool), slices.Contains(permission.ReadTools, tool):
 		return checkPath(o.Workspace, a.Path, slices.Contains(permission.WriteTools, tool))
-	case tool == "delegate":
+	case tool == toolname.Delegate:
 		return checkDelegate(o, a.Agent)
 	}
 	return ""

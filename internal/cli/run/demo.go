@@ -23,6 +23,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/internal/toolname"
 )
 
 // Files of the demo in its directory. demoState is the state directory of its nodes.
@@ -101,7 +102,7 @@ func (cs *Commands) runDemo(resume bool, pace time.Duration) error {
 	flags := &request.Flags{LogPatience: follow.LogPatience, Request: client.RunRequest{RunID: id, Resume: resume}}
 	if !resume {
 		flags.Request.Prompt, flags.Request.Agent, flags.Request.Model = "Ship the nine orders of today.", demoAgent, demoModel
-		flags.Request.MaxBudgetUSD, flags.Request.AllowedTools = demoBudgetUSD, []string{demoTool, "delegate"}
+		flags.Request.MaxBudgetUSD, flags.Request.AllowedTools = demoBudgetUSD, []string{demoTool, toolname.Delegate}
 	}
 	err = cs.followRun(flags, &d)
 	var refused *client.Error

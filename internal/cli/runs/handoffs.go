@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -26,7 +27,7 @@ func readHandoffs(ctx context.Context, s *session.Session, run string, t transcr
 // isAboutHandoff reports whether a message hands off the conversation, or tells an agent that it has taken it over.
 func isAboutHandoff(m model.Message) bool {
 	return m.Role == model.User && strings.Contains(m.Text, "has handed off this conversation to you") ||
-		slices.ContainsFunc(m.Calls, func(c model.ToolCall) bool { return c.Name == "handoff" })
+		slices.ContainsFunc(m.Calls, func(c model.ToolCall) bool { return c.Name == toolname.Handoff })
 }
 
 // addTaken says at the beginning of a transcript from which agent this one took over.

@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/internal/toolname"
 )
 
 // claudeProjectFiles are the settings of Claude Code in a project.
@@ -217,10 +218,10 @@ func (r *claudeReader) readGuards(key string, n *yaml.Node, into *[]spec.Permiss
 		switch similar := SuggestTool(name); {
 		case strings.Contains(item.Value, "(") && !strings.HasSuffix(item.Value, ")"):
 			r.d.addProblem(item.Line+1, "%s: the \")\" of %.60q is missing: write %.60q", key, item.Value, item.Value+")")
-		case strings.Contains(name, "*") && name != "*" && !strings.HasPrefix(name, "mcp__"):
+		case strings.Contains(name, "*") && name != "*" && !strings.HasPrefix(name, toolname.MCPPrefix):
 			r.d.addProblem(item.Line+1,
 				"%s: %.60q: names of tools differ here, so a * may follow only mcp__; name each tool", key, item.Value)
-		case name == "delegate" && strings.Contains(rule.Text, ","):
+		case name == toolname.Delegate && strings.Contains(rule.Text, ","):
 			r.d.addProblem(item.Line+1, "%s: %.60q: write a rule for each agent", key, item.Value)
 		case similar != "" && !(ToolRef{Name: name}).isKnown():
 			r.d.addProblem(item.Line+1, "%s: no tool is called %.60q%s", key, name, similar)
@@ -289,7 +290,7 @@ func (r *claudeReader) translate(text string) (rule string, known bool) {
 	if strings.ContainsAny(ref.Args, "*,") {
 		return text, true // no name of one agent: a part of it would be another rule
 	}
-	if name := agentName(ref.Args); ref.Name == "delegate" && name != "" {
+	if name := agentName(ref.Args); ref.Name == toolname.Delegate && name != "" {
 		return ToolRef{Name: ref.Name, Args: name}.String(), true
 	}
 	return text, true

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/loopoptions"
 	"github.com/troupe-run/troupe/internal/permission"
+	"github.com/troupe-run/troupe/internal/toolname"
 )
 
 // definitionCheck completes a definition that was read, and checks what involves several of its keys or the tools that
@@ -145,7 +146,7 @@ func (c definitionCheck) readToolDelegates() {
 	}
 	var names []string
 	for _, ref := range c.def.Tools {
-		if ref.Name != "delegate" {
+		if ref.Name != toolname.Delegate {
 			continue
 		}
 		if ref.Args == "" {

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/internal/agentmemory"
 	"github.com/troupe-run/troupe/internal/lazyregexp"
 	"github.com/troupe-run/troupe/internal/suggest"
+	"github.com/troupe-run/troupe/internal/toolname"
 )
 
 // ToolRef is a tool as a definition names it, with the part in parentheses:
@@ -78,7 +79,7 @@ func parseToolRefs(items []string) []ToolRef {
 		if m := refForm.FindStringSubmatch(item); m != nil {
 			ref = ToolRef{Name: ToolName(m[1]), Args: m[2]}
 			if server, tool, ok := strings.Cut(ref.Name, "/"); ok { // Copilot's notation
-				ref.Name = "mcp__" + server + "__" + tool
+				ref.Name = toolname.MCPPrefix + server + "__" + tool
 			}
 		}
 		list = append(list, ref)
@@ -89,7 +90,7 @@ func parseToolRefs(items []string) []ToolRef {
 func (r ToolRef) isForeign() bool { return slices.Contains(foreignTools, strings.ToLower(r.Name)) }
 
 func (r ToolRef) isKnown() bool {
-	return slices.Contains(builtinTools, r.Name) || strings.HasPrefix(r.Name, "mcp__") || strings.ContainsRune(r.Name, '*')
+	return slices.Contains(builtinTools, r.Name) || strings.HasPrefix(r.Name, toolname.MCPPrefix) || strings.ContainsRune(r.Name, '*')
 }
 
 // matchesTool reports whether a reference matches a tool. "mcp__server" matches all tools of that
@@ -98,7 +99,7 @@ func (r ToolRef) matchesTool(tool string) bool {
 	if before, after, ok := strings.Cut(r.Name, "*"); ok {
 		return len(tool) >= len(before)+len(after) && strings.HasPrefix(tool, before) && strings.HasSuffix(tool, after)
 	}
-	return r.Name == tool || strings.HasPrefix(r.Name, "mcp__") && strings.HasPrefix(tool, r.Name+"__")
+	return r.Name == tool || strings.HasPrefix(r.Name, toolname.MCPPrefix) && strings.HasPrefix(tool, r.Name+"__")
 }
 
 // suggestDistance is the maximum number of letters in which a suggested name may differ.

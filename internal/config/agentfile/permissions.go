@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/agentmemory"
 	"github.com/troupe-run/troupe/internal/permission"
+	"github.com/troupe-run/troupe/internal/toolname"
 )
 
 // modeKey is the key of the permission mode in a settings file.
@@ -220,4 +221,4 @@ func (d Definition) WithoutTrust() (less Definition, off []string) {
 }
 
 // IsRemote reports whether a ref names tools of an MCP server.
-func (r ToolRef) IsRemote() bool { return strings.HasPrefix(r.Name, "mcp__") }
+func (r ToolRef) IsRemote() bool { return strings.HasPrefix(r.Name, toolname.MCPPrefix) }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/permission"
+	"github.com/troupe-run/troupe/internal/toolname"
 )
 
 // GrantedTools returns the names of the tools that a definition grants its agent; nil grants all tools of its parent.
@@ -61,7 +62,7 @@ func (r ToolRef) deniesPart() bool {
 
 // isPartial reports whether a ref grants a part of a tool that no rule describes.
 func (r ToolRef) isPartial() bool {
-	if r.Args == "" || r.Args == "*" || r.Name == "delegate" || slices.Contains(partlyAllowed, r.Name) {
+	if r.Args == "" || r.Args == "*" || r.Name == toolname.Delegate || slices.Contains(partlyAllowed, r.Name) {
 		return false
 	}
 	_, err := permission.ParseAllow(r.String())
@@ -77,7 +78,7 @@ func ExpandNames(names, tools []string) []string {
 	list := []string{}
 	for _, name := range names {
 		r := ToolRef{Name: name}
-		if !strings.Contains(name, "*") && (!strings.HasPrefix(name, "mcp__") || slices.Contains(tools, name)) {
+		if !strings.Contains(name, "*") && (!strings.HasPrefix(name, toolname.MCPPrefix) || slices.Contains(tools, name)) {
 			list = append(list, name)
 			continue
 		}
