@@ -41,12 +41,6 @@ type Unread interface {
 	Forget()
 }
 
-type uncounted struct{}
-
-func (uncounted) Sent()   {}
-func (uncounted) Read()   {}
-func (uncounted) Forget() {}
-
 // forwardEntry sends an entry to its shell, unless the shell is detached.
 func (r *router) forwardEntry(c actor.Context, p *shellPlace, m mailbox.Message) {
 	p.head, p.touched = m.Place, time.Now()
@@ -57,7 +51,7 @@ func (r *router) forwardEntry(c actor.Context, p *shellPlace, m mailbox.Message)
 		c.Send(p.pid, factMessage{activation.Detached{Through: p.head}})
 	default:
 		p.waiting++
-		if known, ok := r.pids[p.pid.Id]; ok {
+		if known, ok := r.pids[p.pid.Id]; ok && known.unread != nil {
 			known.unread.Sent()
 		}
 		c.Send(p.pid, m)

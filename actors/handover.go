@@ -85,7 +85,9 @@ func (r *router) handOffOf(at mailbox.Address) *handOff {
 func (r *router) forgetShell(c actor.Context, pid *actor.PID) {
 	if known, ok := r.pids[pid.Id]; ok {
 		r.cfg.Alive(known.at, -1)
-		known.unread.Forget()
+		if known.unread != nil {
+			known.unread.Forget()
+		}
 	}
 	delete(r.pids, pid.Id)
 	for _, l := range r.handOffs {

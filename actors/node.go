@@ -177,7 +177,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		cfg.Named = func(mailbox.Address, string) {}
 	}
 	if cfg.CountUnread == nil {
-		cfg.CountUnread = func() Unread { return uncounted{} }
+		cfg.CountUnread = func() Unread { return nil }
 	}
 	if cfg.Serves == nil {
 		cfg.Serves = func(string) bool { return false }

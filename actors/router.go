@@ -50,7 +50,7 @@ type router struct {
 // liveShell is what the router knows of a shell by its id.
 type liveShell struct {
 	at     mailbox.Address
-	unread Unread
+	unread Unread // nil: they are not counted
 }
 
 // shellPlace holds what the router knows of one address.

@@ -40,7 +40,7 @@ type shell struct {
 	start  string // nonce of the activation
 	state  activation.State
 	work   activeWork
-	unread Unread // entries that the router has sent
+	unread Unread // entries that the router has sent; nil: they are not counted
 	named  bool   // Named has been called
 	// replayed says that the router knows of the end of the replay.
 	replayed bool
@@ -69,7 +69,9 @@ func (s *shell) receive(c actor.Context) {
 		s.work.cancelAll()
 		s.leaveThrottle(c)
 	case mailbox.Message:
-		s.unread.Read()
+		if s.unread != nil {
+			s.unread.Read()
+		}
 		s.passFailpoints(m)
 		s.learnFact(c, activation.EntryArrived{Message: m})
 	case logCaught:
