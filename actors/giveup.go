@@ -109,7 +109,7 @@ func (r *router) publishHalt(m actorHopeless) {
 	result := supervisor.State{Phase: supervisor.Over, Run: supervisor.Opened{Run: m.at.Run()},
 		Outcome: spec.Outcome{Reason: spec.ResumeUnsafe, Partial: true, Detail: m.why}}.Result()
 	if r.cfg.OnEvent != nil {
-		r.cfg.OnEvent(event.NewPublished(time.Now().UnixMilli(), event.Published{ID: string(m.at.Bare()) + "#given_up", Run: m.at.Run(),
+		r.cfg.OnEvent(activation.NewPublished(time.Now().UnixMilli(), event.Published{ID: string(m.at.Bare()) + "#given_up", Run: m.at.Run(),
 			Agent: m.at.Agent(), Node: r.cfg.Name, Kind: event.KindRunFinished, Data: result}))
 	}
 	if r.cfg.OnResult != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -22,7 +23,7 @@ func (r *router) leaveNewerLog(m newerLog) {
 	r.newer[m.at] = struct{}{}
 	r.cfg.Logger.Error("a log was written by a newer troupe: upgrade this node, which leaves the log to others", "actor", m.at, "why", m.why)
 	if r.cfg.OnEvent != nil {
-		r.cfg.OnEvent(event.NewPublished(time.Now().UnixMilli(), event.Published{ID: fmt.Sprintf("%s#foreign.%s", m.at, r.cfg.Name), Run: m.at.Run(),
+		r.cfg.OnEvent(activation.NewPublished(time.Now().UnixMilli(), event.Published{ID: fmt.Sprintf("%s#foreign.%s", m.at, r.cfg.Name), Run: m.at.Run(),
 			Agent: m.at.Agent(), Node: r.cfg.Name, Kind: event.KindWarningRaised,
 			Data: event.Warning{What: "node " + r.cfg.Name + " is too old for this log and leaves it to others", Why: m.why}}))
 	}

@@ -20,7 +20,7 @@ func (s *shell) publishProgress(e agent.CallTool) func(tool.Progress) {
 	events, node, i := s.cfg.OnEvent, s.cfg.Name, 0
 	return func(p tool.Progress) {
 		i++
-		events(event.NewPublished(time.Now().UnixMilli(), event.Published{ID: fmt.Sprintf("%s#call-%s.%d", at.Bare(), activation.AttemptKey(e.Call, e.Attempt), i),
+		events(activation.NewPublished(time.Now().UnixMilli(), event.Published{ID: fmt.Sprintf("%s#call-%s.%d", at.Bare(), activation.AttemptKey(e.Call, e.Attempt), i),
 			Run: t.Run, Agent: string(t.ID), Parent: string(t.Parent), Node: node, Kind: event.KindToolProgress, Turn: e.Turn,
 			Data: event.Progress{Call: e.Call, Tool: e.Name, Done: p.Done, Total: p.Total, Message: p.Message}}))
 	}

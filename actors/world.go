@@ -240,7 +240,7 @@ func (s *shell) streamDeltas(e agent.CallModel) func(model.Delta) {
 			kind = event.KindMessageReasoning
 		}
 		i++
-		events(event.NewPublished(time.Now().UnixMilli(), event.Published{ID: fmt.Sprintf("%s#lease-%d.%d", at.Bare(), reservation, i),
+		events(activation.NewPublished(time.Now().UnixMilli(), event.Published{ID: fmt.Sprintf("%s#lease-%d.%d", at.Bare(), reservation, i),
 			Run: run, Agent: id, Parent: parent, Node: node, Kind: kind, Turn: turn,
 			Data: event.Delta{Text: d.Text}}))
 	}

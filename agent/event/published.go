@@ -24,11 +24,5 @@ type Published struct {
 // WithoutTexts is the content of an event that was published without the texts of people, models and tools.
 const WithoutTexts = "none"
 
-// NewPublished completes an event with the version of its document and its time in Unix milliseconds.
-func NewPublished(ms int64, e Published) Published {
-	e.V, e.TS = 1, FormatStamp(ms)
-	return e
-}
-
 // FormatStamp formats Unix milliseconds as events show them.
 func FormatStamp(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }

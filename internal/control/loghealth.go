@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -14,19 +15,19 @@ import (
 // server stores again, or whose disk is nearly full.
 func LogHealthEvent(node, kind string, s event.LogState, at time.Time) event.Published {
 	id := strings.ToLower(node)
-	return event.NewPublished(at.UnixMilli(), event.Published{ID: fmt.Sprintf("%s.%s#%d.%s", ClusterRun, id, at.UnixMilli(), kind),
+	return activation.NewPublished(at.UnixMilli(), event.Published{ID: fmt.Sprintf("%s.%s#%d.%s", ClusterRun, id, at.UnixMilli(), kind),
 		Run: ClusterRun, Agent: id, Node: node, Kind: kind, Data: s})
 }
 
 // RunQueuedEvent returns the event of a run that waits until fewer runs are live.
 func RunQueuedEvent(at mailbox.Address, node string, q event.RunQueued, now time.Time) event.Published {
-	return event.NewPublished(now.UnixMilli(), event.Published{ID: fmt.Sprintf("%s#queued.%d", at.Bare(), now.UnixMilli()),
+	return activation.NewPublished(now.UnixMilli(), event.Published{ID: fmt.Sprintf("%s#queued.%d", at.Bare(), now.UnixMilli()),
 		Run: at.Run(), Agent: at.Agent(), Node: node, Kind: event.KindRunQueued, Data: q})
 }
 
 // RunParkedEvent returns the event of a run that waits for people alone.
 func RunParkedEvent(at mailbox.Address, node string, r Report, now time.Time) event.Published {
-	return event.NewPublished(now.UnixMilli(), event.Published{ID: fmt.Sprintf("%s#parked.%d", at.Bare(), r.Place),
+	return activation.NewPublished(now.UnixMilli(), event.Published{ID: fmt.Sprintf("%s#parked.%d", at.Bare(), r.Place),
 		Run: at.Run(), Agent: at.Agent(), Node: node, Kind: event.KindRunParked, Data: event.RunParked{Questions: r.State.Parked}})
 }
 

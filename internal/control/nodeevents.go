@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/internal/activation"
 )
 
 // ClusterRun takes the place of the run ID in events of nodes.
@@ -18,7 +19,7 @@ func ShardMovedEvent(node, name string, taken bool, m event.ShardMoved, at time.
 		kind = event.KindShardTaken
 	}
 	id := strings.ToLower(node)
-	return event.NewPublished(at.UnixMilli(), event.Published{ID: fmt.Sprintf("%s.%s#%s.%d.%d.%s", ClusterRun, id, m.Pool, m.Shard, m.Epoch, kind),
+	return activation.NewPublished(at.UnixMilli(), event.Published{ID: fmt.Sprintf("%s.%s#%s.%d.%d.%s", ClusterRun, id, m.Pool, m.Shard, m.Epoch, kind),
 		Run: ClusterRun, Agent: id, Node: name, Kind: kind, Data: m})
 }
 
@@ -30,13 +31,13 @@ func ShardUnreadableEvent(node, name string, is bool, u event.ShardUnreadable, a
 		kind = event.KindShardUnreadable
 	}
 	id := strings.ToLower(node)
-	return event.NewPublished(at.UnixMilli(), event.Published{ID: fmt.Sprintf("%s.%s#%s.%d.%d.%s", ClusterRun, id, u.Pool, u.Shard, at.UnixMilli(), kind),
+	return activation.NewPublished(at.UnixMilli(), event.Published{ID: fmt.Sprintf("%s.%s#%s.%d.%d.%s", ClusterRun, id, u.Pool, u.Shard, at.UnixMilli(), kind),
 		Run: ClusterRun, Agent: id, Node: name, Kind: kind, Data: u})
 }
 
 // RunReconciledEvent returns the event of a sweep for runs that no node owned.
 func RunReconciledEvent(node, name string, r event.RunReconciled, at time.Time) event.Published {
 	id := strings.ToLower(node)
-	return event.NewPublished(at.UnixMilli(), event.Published{ID: fmt.Sprintf("%s.%s#%d.%s", ClusterRun, id, at.UnixMilli(), event.KindRunReconciled),
+	return activation.NewPublished(at.UnixMilli(), event.Published{ID: fmt.Sprintf("%s.%s#%d.%s", ClusterRun, id, at.UnixMilli(), event.KindRunReconciled),
 		Run: ClusterRun, Agent: id, Node: name, Kind: event.KindRunReconciled, Data: r})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/lane"
 	"github.com/troupe-run/troupe/mailbox"
@@ -394,6 +395,6 @@ func (p *retentionPass) isLaneEmpty(ctx context.Context, conversation string) (b
 // runRemovedEvent returns the event of a run that retention removed.
 func runRemovedEvent(run *endedRun, node string, r event.RunRemoved, now time.Time) event.Published {
 	at := mailbox.At(run.RunID, mailbox.Super)
-	return event.NewPublished(now.UnixMilli(), event.Published{ID: fmt.Sprintf("%s#removed", at), Run: run.RunID, Agent: mailbox.Super, Node: node,
+	return activation.NewPublished(now.UnixMilli(), event.Published{ID: fmt.Sprintf("%s#removed", at), Run: run.RunID, Agent: mailbox.Super, Node: node,
 		Kind: event.KindRunRemoved, Data: r})
 }

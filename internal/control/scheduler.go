@@ -10,6 +10,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/lane"
 	"github.com/troupe-run/troupe/internal/schedule"
@@ -231,7 +232,7 @@ func (c *scheduler) publishMissed(id string, due int64, f event.ScheduleMissed) 
 
 // publishScheduled publishes an event of a schedule. Two nodes that do the same give it the same id.
 func (c *scheduler) publishScheduled(kind event.Kind, what string, data any) {
-	c.cfg.Publish(event.NewPublished(c.cfg.Now().UnixMilli(), event.Published{ID: fmt.Sprintf("%s#%s.%s", ClusterRun, what, kind), Run: ClusterRun,
+	c.cfg.Publish(activation.NewPublished(c.cfg.Now().UnixMilli(), event.Published{ID: fmt.Sprintf("%s#%s.%s", ClusterRun, what, kind), Run: ClusterRun,
 		Agent: strings.ToLower(c.cfg.Name), Node: c.cfg.Name, Kind: kind, Data: data}))
 }
 

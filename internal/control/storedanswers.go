@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -145,7 +146,7 @@ func (c *storedAnswers) refuseStoredAnswer(ctx context.Context, r client.AnswerR
 		return
 	}
 	now := c.cfg.Now()
-	c.cfg.Publish(event.NewPublished(now.UnixMilli(), event.Published{ID: fmt.Sprintf("%s#refused-%s", mailbox.At(r.RunID, mailbox.Super), client.NewID()), Run: r.RunID, Agent: mailbox.Super, Node: c.cfg.Name,
+	c.cfg.Publish(activation.NewPublished(now.UnixMilli(), event.Published{ID: fmt.Sprintf("%s#refused-%s", mailbox.At(r.RunID, mailbox.Super), client.NewID()), Run: r.RunID, Agent: mailbox.Super, Node: c.cfg.Name,
 		Kind: event.KindQueryRefused, Data: event.QueryRefused{Query: clip.Text(r.Query, queryBytesMax), By: answeredBy(r.By), Code: why.Code, Why: why.Text}}))
 }
 
