@@ -244,10 +244,14 @@ func shrinkRegistry(system *actor.ActorSystem) *actor.ActorSystem {
 	return system
 }
 
+// openRequest names the first entry of a run. Like all names of requests that troupe itself makes, it has a dot, which no
+// request id of a client has: a client that chose the same id would have the request dropped.
+const openRequest = "open.run"
+
 // Open appends the first entry of a run. Opening the same run again is harmless, because it
 // is the same request.
 func (n *Node) Open(ctx context.Context, o supervisor.Opened) error {
-	return n.Command(ctx, mailbox.At(o.Run, mailbox.Super), "open", o.Kind(), o)
+	return n.Command(ctx, mailbox.At(o.Run, mailbox.Super), openRequest, o.Kind(), o)
 }
 
 // Command appends a client's request to an actor's log. The request id makes it idempotent:

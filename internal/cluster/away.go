@@ -90,6 +90,9 @@ func servedPools(nodes []shard.SeenNode, self string) (served map[string]bool, k
 	return served, known
 }
 
+// awayRequest begins the name of the request that gives an agent up. It has a dot, which no request id of a client has.
+const awayRequest = "away."
+
 // giveUpPool reports the lost agents of a pool to the supervisors that this node holds.
 func (o poolWatch) giveUpPool(ctx context.Context, pool string, told map[mailbox.Address]bool) error {
 	shards, err := o.cfg.Streams.Pool(ctx, pool)
@@ -119,7 +122,7 @@ func (o poolWatch) giveUpPool(ctx context.Context, pool string, told map[mailbox
 			continue
 		}
 		f := supervisor.GivenUp{Agent: spec.ID(at.Agent()), Why: fmt.Sprintf("no node of pool %s was there for %s", pool, o.cfg.PoolPatience)}
-		if err := o.cfg.Node().Command(ctx, super, "away-"+at.Agent(), f.Kind(), f); err != nil {
+		if err := o.cfg.Node().Command(ctx, super, awayRequest+at.Agent(), f.Kind(), f); err != nil {
 			return err
 		}
 		told[at] = true

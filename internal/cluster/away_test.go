@@ -22,3 +22,11 @@ func TestIsolatedNodeReportsNoPoolAsAway(t *testing.T) {
 		t.Errorf("%v, known %v", served, known)
 	}
 }
+
+// TestAttackNoClientHasTheNameOfAGivenUpAgent: an actor applies the first request of a name only.
+func TestAttackNoClientHasTheNameOfAGivenUpAgent(t *testing.T) {
+	t.Parallel()
+	if names.CheckToken(awayRequest+"root") == nil {
+		t.Errorf("a client may name its request %sroot", awayRequest)
+	}
+}

@@ -168,10 +168,17 @@ func (c *laneKeeper) advanceLane(ctx context.Context, conversation string) (agai
 	return laneRetryMin, nil
 }
 
+// laneDropRequest and laneStartRequest name the requests of a lane to its runs. They have a dot, which no request id of a
+// client has: see deleteRequest.
+const (
+	laneDropRequest  = "lane.drop"
+	laneStartRequest = "lane.start"
+)
+
 // dropFromLane ends a run that waits for its turn.
 func (c *laneKeeper) dropFromLane(ctx context.Context, run, why string) error {
 	f := agent.Canceled{Why: why}
-	return c.cfg.Node.Command(ctx, mailbox.At(run, mailbox.Super), "lane-drop", f.Kind(), f)
+	return c.cfg.Node.Command(ctx, mailbox.At(run, mailbox.Super), laneDropRequest, f.Kind(), f)
 }
 
 // startInLane gives a run the history of its conversation and appends the entry that begins it. A second node that
@@ -198,7 +205,7 @@ func (c *laneKeeper) startInLane(ctx context.Context, conversation string, s *la
 	} else if err != nil {
 		return err
 	}
-	return c.cfg.Node.Command(ctx, super, "lane-start", f.Kind(), f)
+	return c.cfg.Node.Command(ctx, super, laneStartRequest, f.Kind(), f)
 }
 
 // continueHistory copies the newest history of a conversation to the root of the next run.
