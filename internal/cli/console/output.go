@@ -30,6 +30,14 @@ func (c *Console) Write(data []byte) error {
 	return nil
 }
 
+// WriteText writes a text that has to stay as it is in a pipe or a file, and makes it harmless to a terminal.
+func (c *Console) WriteText(data []byte) error {
+	if term.IsTTY(c.Out) {
+		data = []byte(term.CleanText(string(data)))
+	}
+	return c.Write(data)
+}
+
 // PrintJSONLine writes a JSON document as one line. If stdout is closed, that
 // shows when the result is written.
 func (c *Console) PrintJSONLine(raw []byte) {

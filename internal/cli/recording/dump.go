@@ -104,11 +104,7 @@ func withBlobs(ctx context.Context, c *client.Client, run string, f runfile.File
 // writeDump writes a file that appears under its name only when it is whole.
 func (cs *Commands) writeDump(f runfile.File, path string) error {
 	if path == "" {
-		data, err := Encode(f)
-		if err != nil {
-			return err
-		}
-		return cs.Console.Write(data)
+		return Print(cs.Console, f)
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		return errors.Join(err, exit.UsageError("name a file that does not exist", "%s exists already", path))

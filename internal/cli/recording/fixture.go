@@ -102,7 +102,7 @@ func (cs *Commands) writeFixture(ctx context.Context, f runfile.File, o fixture.
 	if err != nil {
 		return err
 	}
-	if err := cs.Console.Write(text); err != nil {
+	if err := cs.Console.WriteText(text); err != nil {
 		return err
 	}
 	cs.describeFixture(made)

@@ -21,6 +21,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/runfile"
+	"github.com/troupe-run/troupe/internal/term"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -172,8 +173,24 @@ func ReadBlobs(ctx context.Context, c *client.Client, f *runfile.File) (missing 
 	return missing, nil
 }
 
-// Encode returns the bytes of a run file.
-func Encode(f runfile.File) ([]byte, error) {
+// Print writes a run file to stdout: as it is to a pipe or a file, made harmless to a terminal. The only text that is not
+// encoded is the result; it is escaped before the sum of the lines is made, so that the sum holds for what is shown.
+func Print(c *console.Console, f runfile.File) error {
+	if term.IsTTY(c.Out) {
+		f.Header.Result = term.CleanJSON(f.Header.Result)
+	}
+	data, err := encode(f)
+	if err != nil {
+		return err
+	}
+	if term.IsTTY(c.Out) {
+		data = term.CleanJSON(data)
+	}
+	return c.Write(data)
+}
+
+// encode returns the bytes of a run file.
+func encode(f runfile.File) ([]byte, error) {
 	var out bytes.Buffer
 	err := runfile.Write(&out, f)
 	return out.Bytes(), err

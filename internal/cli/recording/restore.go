@@ -86,7 +86,7 @@ func (cs *Commands) restore(path string, flags restoreFlags) error {
 			return err
 		}
 	}
-	data, err := Encode(f)
+	data, err := encode(f)
 	if err != nil {
 		return err
 	}

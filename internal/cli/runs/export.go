@@ -96,10 +96,6 @@ func (cs *Commands) exportLogs(run string, partial, blobs bool) error {
 				cs.Console.Say(fmt.Sprintf("%d blobs that the logs name are not there", missing))
 			}
 		}
-		data, err := recording.Encode(f)
-		if err != nil {
-			return err
-		}
-		return cs.Console.Write(data)
+		return recording.Print(cs.Console, f)
 	})
 }

@@ -35,7 +35,7 @@ func (cs *Commands) exportPage(run string) error {
 		if err != nil {
 			return err
 		}
-		return cs.Console.Write(page)
+		return cs.Console.WriteText(page)
 	})
 }
 
