@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
 // Cluster describes the nodes that share the logs.
@@ -41,6 +42,9 @@ func (c *viewer) listNodes(context.Context, NodesRequest) (any, error) {
 }
 
 func (c *viewer) drainNodes(ctx context.Context, r client.DrainRequest) (any, error) {
+	if err := names.CheckNodeID(r.Node); err != nil { // the name becomes a key, also of a node that is gone
+		return nil, &client.Error{Code: client.CodeBad, Text: "node: " + err.Error(), Hint: "`troupe nodes list` shows the nodes"}
+	}
 	if c.cfg.Cluster == nil {
 		return nil, &client.Error{Code: client.CodeConflict, Text: "this node owns its logs alone, so no other node can take them over",
 			Hint: "stop it; the next process that opens its state directory continues"}

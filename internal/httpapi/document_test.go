@@ -44,7 +44,7 @@ type anyDocument map[string]any
 
 // operations describe all routes.
 var operations = map[string]operation{
-	"GET /healthz": {summary: "The process answers", answers: map[int]any{200: Health{}}},
+	"GET /healthz": {summary: "The node need not be started again", answers: map[int]any{200: Health{}, 503: Health{}}},
 	"GET /readyz":  {summary: "The node can take work", answers: map[int]any{200: Health{}, 503: Health{}}},
 	"GET /metrics": {summary: "Metrics for Prometheus", answers: map[int]any{200: metricsText{}}},
 	"GET /api/v1/runs": {summary: "List the runs, newest first", answers: map[int]any{200: []client.RunInfo{}},

@@ -73,8 +73,8 @@ func (a *tokenAPI) routes() []route {
 	sessions, chat := sessionPaths{a.access, a.owners}, chatPaths{c, a.cfg.Agents, a.streams, a.cfg.Logger}
 	withRun := func(handle runHandler) http.HandlerFunc { return withRun(c, handle) }
 	list := []route{
-		{"GET", pathHealth, answerHealth},
-		{"GET", pathReady, answerReady(a.access, a.cfg.Ready)},
+		{"GET", pathHealth, answerProbe(a.access, a.cfg.Alive)},
+		{"GET", pathReady, answerProbe(a.access, a.cfg.Ready)},
 		{"GET", "/api/v1/runs", runs.listRuns},
 		{"POST", "/api/v1/runs", runs.startRun},
 		{"GET", run, withRun(runs.getRun)},

@@ -32,6 +32,8 @@ type Config struct {
 	OpenProbes bool
 	// Agents lists the agents that a run without a directory may begin with. Default: none.
 	Agents func(context.Context) []Agent
+	// Alive returns why the node can do nothing more until it is started again; nil: it can.
+	Alive func() error
 	// Ready returns why the node cannot take work now; nil: it can.
 	Ready func() error
 	// Metrics serves /metrics. Default: there are none.
@@ -108,6 +110,9 @@ func Serve(l net.Listener, cfg Config) (*Server, error) {
 	}
 	if cfg.Agents == nil {
 		cfg.Agents = func(context.Context) []Agent { return nil }
+	}
+	if cfg.Alive == nil {
+		cfg.Alive = func() error { return nil }
 	}
 	if cfg.Ready == nil {
 		cfg.Ready = func() error { return nil }

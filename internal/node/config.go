@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/spec"
 
 	"github.com/troupe-run/troupe/internal/a2aclient"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/hook"
 	"github.com/troupe-run/troupe/internal/provider/catalog"
@@ -63,7 +65,7 @@ type Config struct {
 	// SearchParentDirs lets agents read a project's instructions above the directory that a run
 	// names, up to the top of its repository: for a node in the user's own process.
 	SearchParentDirs bool
-	// Name of the node. Default: the host's name.
+	// Name of the node, at most names.NodeNameBytesMax long. Default: the host's name.
 	Name string
 	// Pools are the pools whose agents this node runs, on a shared server. Default "default",
 	// and that of the machine if there are Roots.
@@ -160,6 +162,10 @@ type Config struct {
 	HTTP *HTTPConfig
 	// AgentsOnBus is how the node exports its agents by the Synadia Agent Protocol. Default: it does not.
 	AgentsOnBus *AgentsOnBus
+	// OnConnectionLost is called once, with ErrConnectionClosed, if the server closes a connection of the node for good:
+	// the node can do nothing more, and its process should end. It must not block. Default: the node is left as it is, and
+	// says so at /healthz.
+	OnConnectionLost func(error)
 	// Telemetry says where spans go. Default: as the variables of OpenTelemetry in the environment say.
 	Telemetry telemetry.Settings
 	Logger    *slog.Logger // default: discard
@@ -176,7 +182,7 @@ func (c Config) withDefaults() Config {
 	if c.Machine == "" {
 		c.Machine, _ = os.Hostname() // empty without one
 	}
-	c.Name = cmp.Or(c.Name, c.Machine) // else the default of actors holds
+	c.Name = cmp.Or(c.Name, strings.ToValidUTF8(c.Machine[:min(len(c.Machine), names.NodeNameBytesMax)], "")) // else the default of actors holds
 	c.Pools = c.servedPools()
 	if c.UserDirs && c.brought == nil {
 		c.brought = &trust.BroughtDirs{}
@@ -185,3 +191,5 @@ func (c Config) withDefaults() Config {
 	c.ServerWait = cmp.Or(c.ServerWait, ServerWaitDefault)
 	return c
 }
+
+func (c Config) checkName() error { return names.CheckNodeName(c.Name) }

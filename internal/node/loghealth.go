@@ -96,6 +96,9 @@ const unknownReason = "the server stores no entries and gives no reason"
 
 // clientInfo returns the state of the logs for clients; nil if there is no problem.
 func (j *logHealth) clientInfo() *client.LogHealth {
+	if lost := j.node.closed.logHealth(); lost != nil {
+		return lost
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.reportedAt.IsZero() && !j.disk.Low {

@@ -86,6 +86,7 @@ type Node struct {
 	throttles       *throttleSync
 	lanes           laneNews
 	logHealth       logHealth             // whether the logs can be written
+	closed          closedConns           // connections that are closed for good
 	lastDenied      atomic.Pointer[error] // the last right that the server refused
 	cancelStart     context.CancelFunc    // of a start that cannot succeed
 	serverProof     bus.Proof             // the checks of the server's promises
@@ -123,7 +124,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(toolset.CheckRules(cfg.Tools), cfg.RequestRates.Check(), cfg.TokenRates.Check(), cfg.trustPolicy().CheckPlaces(), checkEventsContent(cfg.EventsContent), cluster.CheckRunLimits(cfg.MaxLiveRuns, cfg.MaxQueuedRuns)); err != nil {
+	if err := errors.Join(cfg.checkName(), toolset.CheckRules(cfg.Tools), cfg.RequestRates.Check(), cfg.TokenRates.Check(), cfg.trustPolicy().CheckPlaces(), checkEventsContent(cfg.EventsContent), cluster.CheckRunLimits(cfg.MaxLiveRuns, cfg.MaxQueuedRuns)); err != nil {
 		return nil, err
 	}
 	token, fresh, err := cfg.httpToken()
@@ -156,7 +157,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		err = exportAgents(h)
 	}
 	if err != nil {
-		return nil, errors.Join(h.explainDenied(err), h.Close())
+		return nil, errors.Join(h.checkAlive(), h.explainDenied(err), h.Close())
 	}
 	return h, nil
 }
@@ -274,7 +275,7 @@ func (n *Node) startServerAndConnect() error {
 			o.Creds, o.NKey, o.User, o.Password, o.Token = d.Creds, d.NKey, d.User, d.Password, d.Token
 			o.InboxPrefix = cmp.Or(d.InboxPrefix, bus.InboxPrefix(r))
 		}
-		o.Extra = append(slices.Clone(o.Extra), onConnError)
+		o.Extra = append(slices.Clone(o.Extra), onConnError, n.closedHandler())
 		return bus.Connect(o)
 	}
 	if !n.cfg.Bus.NamesServer() {
@@ -285,7 +286,7 @@ func (n *Node) startServerAndConnect() error {
 			return err
 		}
 		n.embedded = e
-		dial = func(r bus.Role) (*nats.Conn, error) { return e.Connect(r, onConnError) }
+		dial = func(r bus.Role) (*nats.Conn, error) { return e.Connect(r, onConnError, n.closedHandler()) }
 	}
 	var err error
 	if n.logConn, err = dial(bus.RoleNode); err != nil {
@@ -316,36 +317,10 @@ func (n *Node) URL() string {
 // Close ends its connection.
 func (n *Node) NewClient() (*client.Client, error) { return n.newClient() }
 
-func (n *Node) newClient(options ...nats.Option) (*client.Client, error) {
-	nc, err := dialClient(n, options...)
-	if err != nil {
-		return nil, err
-	}
-	return client.New(nc, n.names), nil
-}
-
-// dialClient makes a connection with the rights of a client, which ends when the node closes.
-func dialClient(h *Node, options ...nats.Option) (*nats.Conn, error) {
-	connect := func() (*nats.Conn, error) { return h.embedded.Connect(bus.RoleClient, options...) }
-	if h.embedded == nil {
-		o := h.cfg.Bus
-		o.Extra = append(slices.Clone(o.Extra), options...)
-		o.InboxPrefix = cmp.Or(o.InboxPrefix, bus.NodeClientInbox)
-		connect = func() (*nats.Conn, error) { return bus.Connect(o) }
-	}
-	nc, err := connect()
-	if err != nil {
-		return nil, err
-	}
-	h.localMu.Lock()
-	defer h.localMu.Unlock()
-	h.localConns = append(h.localConns, nc)
-	return nc, nil
-}
-
 // Close stops the node. The next owner takes up the work in progress from the logs.
 func (n *Node) Close() (err error) {
 	var errs []error
+	n.closed.startClosing()
 	defer func() { err = errors.Join(err, n.recordings.Close()) }() // after the last model call
 	if s := n.http.Load(); s != nil {
 		errs = append(errs, s.Close())

@@ -5,6 +5,7 @@ import (
 
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cluster/shard"
@@ -26,6 +27,8 @@ func explainError(err error) (code int, hint string) {
 		return exit.Usage, "docs/telemetry.md lists the settings and variables"
 	case errors.Is(err, statedir.ErrNewerForm):
 		return exit.NoNode, "install the newer troupe; this one has touched nothing"
+	case errors.Is(err, node.ErrConnectionClosed):
+		return exit.NoNode, "start it again: it, or another node, continues the runs; if the credentials have changed, give the new ones"
 	case errors.Is(err, bus.ErrNoLeader):
 		return exit.NoNode, "start the other servers: a leader needs more than half of them; --server-wait waits longer"
 	case errors.Is(err, shard.ErrTTL):
@@ -56,7 +59,7 @@ func explainError(err error) (code int, hint string) {
 		return exit.NoNode, "another --nats-port or --store-dir may help; -v shows the server's log"
 	case isProblemOfFile(err):
 		return exit.Usage, "troupe config validate shows all that is wrong; see " + agentfile.PageOf(err)
-	case errors.Is(err, config.ErrSetting), errors.Is(err, errConfiguration):
+	case errors.Is(err, config.ErrSetting), errors.Is(err, errConfiguration), errors.Is(err, names.ErrNodeName):
 		return exit.Usage, "troupe-node --help lists the flags"
 	case errors.Is(err, errNode):
 		return exit.Failed, ""

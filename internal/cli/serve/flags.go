@@ -125,7 +125,7 @@ const EventsContentUsage = "texts of people, models and tools in events for obse
 // addNodeFlags adds the flags about the node itself.
 func (n *program) addNodeFlags(f *pflag.FlagSet) {
 	f.DurationVar(&n.drain, "drain-timeout", drainTimeout, "how long to wait at the end for work in progress")
-	f.StringVar(&n.cfg.Name, "name", "", "name of the node (default the host's)")
+	f.StringVar(&n.cfg.Name, "name", "", "name of the node, at most 64 bytes (default the host's)")
 	f.StringSliceVar(&n.cfg.Pools, "pools", nil,
 		"pools whose agents this node runs, on a server that nodes share (default \"default\"); with --root also that of "+
 			"its machine")

@@ -77,6 +77,8 @@ func (n *program) serveUntilSignal() error {
 		}
 		return nil
 	}
+	lost := make(chan error, 1)
+	n.cfg.OnConnectionLost = func(err error) { lost <- err }
 	h, err := node.Start(ctx, n.cfg)
 	if err != nil && ctx.Err() != nil {
 		return nil // it received the signal before it had started
@@ -87,7 +89,11 @@ func (n *program) serveUntilSignal() error {
 	if err := n.printReady(h); err != nil {
 		return fmt.Errorf("%w: %w", errNode, errors.Join(err, h.Close()))
 	}
-	<-stopping
+	select {
+	case err := <-lost:
+		return errors.Join(err, closeLost(h))
+	case <-stopping:
+	}
 	n.cfg.Logger.Info("stopping: work in progress ends here, and other nodes continue the rest", "within", n.drain)
 	patience, enough := context.WithTimeout(context.Background(), n.drain)
 	defer enough()
@@ -98,6 +104,21 @@ func (n *program) serveUntilSignal() error {
 		return fmt.Errorf("%w: %w", errNode, err)
 	}
 	return nil
+}
+
+// lostGrace is how long a node that has lost a connection may take to close what it can.
+const lostGrace = 10 * time.Second
+
+// closeLost closes a node that can do nothing more: parts of it may wait for a connection that never answers.
+func closeLost(h *node.Node) error {
+	closed := make(chan error, 1)
+	go func() { closed <- h.Close() }()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(lostGrace):
+		return nil // the end of the process closes the rest
+	}
 }
 
 // signalCode is the exit code of a process that a signal killed.

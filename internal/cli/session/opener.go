@@ -212,7 +212,9 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 	if err != nil {
 		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong; see docs/throttling.md"}
 	}
+	alive, end := context.WithCancelCause(ctx)
 	h, err := node.Start(ctx, node.Config{
+		OnConnectionLost: func(error) { end(errNodeGone) },
 		HTTP:             o.httpConfig(why),
 		StateDir:         o.StateDir,
 		LogStore:         o.LogStore,
@@ -250,7 +252,7 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{Context: ctx, Address: h.URL(), WatchCommand: h.WatchCommand(), Node: h, roots: roots, live: map[string]bool{}, flags: o.hintFlags()}
+	s := &Session{Context: alive, Address: h.URL(), WatchCommand: h.WatchCommand(), Node: h, roots: roots, live: map[string]bool{}, flags: o.hintFlags()}
 	if s.Client, err = h.NewClient(); err == nil && why == ToRun {
 		s.stop, err = s.Watch(s.trackLiveRuns)
 	}
