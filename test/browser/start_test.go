@@ -125,6 +125,29 @@ func TestRequestWhoseReplyWasLostIsDoneOnce(t *testing.T) {
 	}
 }
 
+// A form whose text was edited after a lost reply sends another request: both texts are done. Under the id of the first one,
+// the second would be dropped.
+func TestFormThatWasEditedAfterALostReplySendsAnotherRequest(t *testing.T) {
+	s := newStage(t)
+	s.signIn()
+	run := s.start(s.script("agents:\n  assistant:\n    - calls: [{name: ask_human, args: {question: \"Which colour?\"}}]\n    - text: done\n"), "paint")
+	s.do("the replies to requests are lost", chromedp.Evaluate(`{ const real = fetch; window.losing = true; window.fetch = async (path, more) => { const r = await real(path, more); if (losing && more?.method === "POST") throw new TypeError("lost"); return r; }; }`, nil))
+	s.do("a message whose reply is lost", chromedp.Evaluate(`location.hash = `+quote("#/run/"+run+"/questions"), nil), s.sees("Which colour?"), press("s"), chromedp.WaitVisible("dialog textarea"), press("use green"), chromedp.Click("dialog button[type=submit]"), s.sees("may have been done or not"))
+	s.do("edited and sent", chromedp.Evaluate("losing = false", nil), chromedp.Evaluate(`document.querySelector("dialog textarea").value = "rather blue"`, nil), chromedp.Click("dialog button[type=submit]"), chromedp.WaitNotPresent("dialog"))
+	var open []struct{ Query string }
+	if list := s.cli("questions", run, "-o", "json"); json.Unmarshal([]byte(list), &open) != nil || len(open) != 1 {
+		t.Fatalf("questions: %s", list)
+	}
+	s.cli("answer", run, open[0].Query, "green")
+	s.cli("result", "--wait", run)
+	read := s.cli("transcript", run)
+	for _, text := range []string{"use green", "rather blue"} {
+		if n := strings.Count(read, text); n != 1 {
+			t.Errorf("the agent has read %q %d times:\n%s", text, n, read)
+		}
+	}
+}
+
 // What an older request has read of a run is not shown after what a newer one has: the page asks again the moment the run
 // ends, and the short form of a run has no text of its result.
 func TestResultStaysWhenAnOlderReplyComesLast(t *testing.T) {

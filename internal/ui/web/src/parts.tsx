@@ -145,13 +145,17 @@ export function Form({ title, fields, confirm, danger, note, submit, close, chan
   const box = useRef<HTMLDialogElement>(null);
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
-  const [id] = useState(newID); // of the request: it is done once, however often it is sent because its reply was lost
+  // The request that was sent last. The same values have the same id, and are done once, however often they are sent because a reply
+  // was lost; others are another request.
+  const sent = useRef({ id: "", values: "" });
   useEffect(() => { box.current?.showModal(); }, []);
   const send = async (e: SubmitEvent) => {
     e.preventDefault();
     setBusy(true);
     try {
-      await submit(readFigures(valuesOf(e.target as HTMLFormElement), fields), id);
+      const read = readFigures(valuesOf(e.target as HTMLFormElement), fields), values = JSON.stringify(read);
+      if (!sent.current.id || sent.current.values !== values) sent.current = { id: newID(), values };
+      await submit(read, sent.current.id);
       close();
     } catch (problem) {
       setError(explainUnsent(problem));
