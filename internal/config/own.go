@@ -125,16 +125,38 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(x, y)
 }
 
+// checkModels checks the names of models that a setting lists. check returns what a run says about a name.
+func (s Setting) checkModels(check func(name string) error) error {
+	if s.Key != "model" && s.Key != "fallback" {
+		return nil
+	}
+	for _, name := range strings.Split(s.Value, ",") {
+		if name = strings.TrimSpace(name); name == "" || strings.HasPrefix(name, scriptPrefix) { // a run reads its script
+			continue
+		}
+		if err := check(name); err != nil {
+			return s.Error(err.Error())
+		}
+	}
+	return nil
+}
+
+// HoldsForDirectory reports whether a file is the file of settings of a directory, which may come from anyone, and
+// not the user's own.
+func HoldsForDirectory(file string) bool {
+	return filepath.Base(file) == FileName && !sameFile(file, UserFile())
+}
+
 // checkInFile checks one setting of a file by itself, and whether the file may set it: the file
 // of a directory may not set everything.
 func (s Setting) checkInFile(file string) error {
 	if err := s.checkValue(); err != nil {
 		return err
 	}
-	user := UserFile()
-	if filepath.Base(file) != FileName || sameFile(file, user) {
+	if !HoldsForDirectory(file) {
 		return nil
 	}
+	user := UserFile()
 	dir := filepath.Dir(file)
 	mine, err := readSettings(user)
 	if err != nil {

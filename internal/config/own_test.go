@@ -179,7 +179,7 @@ func TestValidateAppliesTheRulesOfTheFilesOwner(t *testing.T) {
 	whose := map[string]int{filepath.Join(t.TempDir(), FileName): 2, filepath.Join(t.TempDir(), "draft.yaml"): 0}
 	for file := range maps.Keys(whose) {
 		writeFile(t, file, text)
-		if problems := ValidateFile(file); len(problems) != whose[file] {
+		if problems := ValidateFile(file, anyModel); len(problems) != whose[file] {
 			t.Errorf("%s: %v", file, problems)
 		}
 	}
@@ -196,7 +196,21 @@ func TestValidateRefusesUserOnlyKeysNextToABrokenUserFile(t *testing.T) {
 	writeFile(t, UserFile(), "{")
 	file := filepath.Join(t.TempDir(), FileName)
 	writeFile(t, file, "store_dir: s\nmax_budget_usd: 50\n")
-	if problems := ValidateFile(file); len(problems) != 2 {
+	if problems := ValidateFile(file, anyModel); len(problems) != 2 {
 		t.Errorf("%v", problems)
+	}
+}
+
+func anyModel(string) error { return nil }
+
+// The names of models of a file are checked with what the caller knows about them; a script is read by a run.
+func TestNamesOfModelsAreChecked(t *testing.T) {
+	bad := func(name string) error { return errors.New("not a model name: " + name) }
+	for text, want := range map[string]int{"model: 5\n": 1, "fallback: [a, b]\n": 1, "model: script/x.yaml\n": 0, "max_turns: 3\n": 0} {
+		file := filepath.Join(t.TempDir(), "mine.yaml")
+		writeFile(t, file, text)
+		if problems := ValidateFile(file, bad); len(problems) != want {
+			t.Errorf("%q: %v", text, problems)
+		}
 	}
 }

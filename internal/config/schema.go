@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -259,8 +260,8 @@ func treeSchema(key string) *jsonschema.Schema {
 }
 
 // ValidateFile reads one file as Load would and reports everything that is wrong
-// with it, in the order of its lines.
-func ValidateFile(file string) (problems []error) {
+// with it, in the order of its lines. checkModel returns what a run says about the name of a model.
+func ValidateFile(file string, checkModel func(name string) error) (problems []error) {
 	data, err := safefile.Read(file, FileBytesMax)
 	if err != nil {
 		return []error{fmt.Errorf("%w file %w", ErrSetting, err)}
@@ -274,7 +275,7 @@ func ValidateFile(file string) (problems []error) {
 	}
 	for s, err := range eachSetting(file, n) {
 		if err == nil {
-			err = s.checkInFile(file)
+			err = errors.Join(s.checkInFile(file), s.checkModels(checkModel))
 		}
 		if err != nil {
 			problems = append(problems, err)

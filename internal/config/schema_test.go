@@ -61,7 +61,7 @@ func TestSchemaAgreesWithValidate(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), FileName)
 		writeFile(t, file, text)
-		problems := ValidateFile(file)
+		problems := ValidateFile(file, anyModel)
 		if (len(problems) == 0) != good {
 			t.Errorf("%q: %v", text, problems)
 		}
@@ -93,7 +93,7 @@ func TestTheSchemaHasAllSettings(t *testing.T) {
 func TestValidateFindsAll(t *testing.T) {
 	file := filepath.Join(t.TempDir(), FileName)
 	writeFile(t, file, "max_turn: 3\nmodel: a/b\ntimeout: soon\nmodel: c/d\nmax_tokens: [1]\n")
-	problems := ValidateFile(file)
+	problems := ValidateFile(file, anyModel)
 	want := []string{`:1: unknown key "max_turn"; did you mean max_turns?`, `:3: timeout: "soon"`, `:4: model is set twice`, `:5: max_tokens: expected one value`}
 	if len(problems) != len(want) {
 		t.Fatal(problems)
@@ -103,7 +103,7 @@ func TestValidateFindsAll(t *testing.T) {
 			t.Errorf("%v, want %s", p, want[i])
 		}
 	}
-	if problems := ValidateFile(filepath.Join(t.TempDir(), "none")); len(problems) != 1 {
+	if problems := ValidateFile(filepath.Join(t.TempDir(), "none"), anyModel); len(problems) != 1 {
 		t.Error(problems)
 	}
 }

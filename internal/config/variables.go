@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -81,13 +82,13 @@ func settingsOf(getenv func(string) string) map[string]Setting {
 }
 
 // ValidateVariables returns all that is wrong with the variables TROUPE_* of an environment.
-func ValidateVariables(getenv func(string) string, environ []string) (problems []error) {
+func ValidateVariables(getenv func(string) string, environ []string, checkModel func(name string) error) (problems []error) {
 	if err := checkVariables(environ); err != nil {
 		problems = append(problems, err)
 	}
 	all := settingsOf(getenv)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if err := all[key].checkValue(); err != nil {
+		if err := errors.Join(all[key].checkValue(), all[key].checkModels(checkModel)); err != nil {
 			problems = append(problems, err)
 		}
 	}

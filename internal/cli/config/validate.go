@@ -1,8 +1,10 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/lazyregexp"
+	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/internal/term"
 )
@@ -69,7 +72,7 @@ func (cs *Commands) validateFiles(files []string, all bool) error {
 		c.Problems, c.Notes = append(c.Problems, problems...), append(c.Notes, notes...)
 	}
 	if all {
-		for _, p := range config.ValidateVariables(cs.Console.Getenv, os.Environ()) {
+		for _, p := range config.ValidateVariables(cs.Console.Getenv, os.Environ(), checkModel) {
 			c.Problems = append(c.Problems, console.Remark{Text: strings.TrimPrefix(p.Error(), config.ErrSetting.Error()+" ")})
 		}
 		problems, notes := claudeProblems()
@@ -90,22 +93,43 @@ func (cs *Commands) validateFiles(files []string, all bool) error {
 
 // fileProblems returns all problems of a file, including those that other packages find.
 func fileProblems(file string) (problems, notes []console.Remark) {
-	for _, p := range config.ValidateFile(file) {
+	for _, p := range config.ValidateFile(file, checkModel) {
 		problems = append(problems, splitPlace(strings.TrimPrefix(p.Error(), config.ErrSetting.Error()+" ")))
 	}
 	if len(problems) > 0 && !isYAML(file) {
 		return problems, nil
 	}
+	reported := problems
 	_, hookNotes, err := agentfile.LoadHooks(file)
-	_, shareErr := agentfile.LoadShared(file)
+	_, shareErr := loadShared(file)
 	for _, p := range agentfile.SplitProblems(errors.Join(err, shareErr)) {
 		if p.Path == "" {
 			problems = append(problems, splitPlace(strings.TrimPrefix(p.Error(), "agentfile: ")))
 			continue
 		}
+		if p.Line > 0 && slices.ContainsFunc(reported, func(r console.Remark) bool { return r.Line == p.Line }) {
+			continue // both packages read the key, such as permission_mode
+		}
 		problems = append(problems, console.Remark{Path: p.Path, Line: p.Line, Text: p.Text()})
 	}
 	return problems, agents.RemarksOf(hookNotes, "")
+}
+
+// loadShared reads a file as a run does: that of a directory may not set everything.
+func loadShared(file string) (agentfile.SharedSettings, error) {
+	if config.HoldsForDirectory(file) {
+		return agentfile.LoadDirShared(filepath.Dir(file), filepath.Base(file))
+	}
+	return agentfile.LoadShared(file)
+}
+
+// checkModel returns what a run says about a name that is none of a model. Credentials are no matter of a file.
+func checkModel(name string) error {
+	_, err := provider.Choose(context.Background(), provider.Config{Model: name, Env: os.Getenv})
+	if errors.Is(err, provider.ErrName) {
+		return err
+	}
+	return nil
 }
 
 // claudeProblems returns all problems of the settings of Claude Code, the user's and those of this directory, and

@@ -74,7 +74,7 @@ func (r *Flags) completeGoal(origins *Origins) error {
 	}
 	m, guardrails, err := readShared(q.Dir)
 	if err != nil {
-		return &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong; see " + agentfile.PageOf(err)}
+		return &exit.Failure{Code: exit.Usage, Err: errors.New(agentfile.Sentences(err)), Hint: "troupe config validate shows all that is wrong; see " + agentfile.PageOf(err)}
 	}
 	if q.Guardrails, err = r.parseGuardrails(); err != nil {
 		return err

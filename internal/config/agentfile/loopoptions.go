@@ -83,7 +83,7 @@ func LoadDirShared(dir, name string) (SharedSettings, error) {
 func parseDirShared(file string, data []byte, err error) (SharedSettings, error) {
 	out, err := parseSharedFile(file, data, err)
 	if c := out.LoopOptions.Context.Model; err == nil && c != nil && strings.HasPrefix(c.Name, ScriptPrefix) {
-		return SharedSettings{}, &Problem{Path: file, Err: fmt.Errorf("%w: context.model: a directory cannot name a script as a model: take it out here, and write it in your own file", ErrField)}
+		err = &Problem{Path: file, Err: fmt.Errorf("%w: context.model: a directory cannot name a script as a model: take it out here, and write it in your own file", ErrField)}
 	}
 	if err == nil {
 		err = checkDirPermissions(file, out.Permissions)
@@ -92,6 +92,7 @@ func parseDirShared(file string, data []byte, err error) (SharedSettings, error)
 		err = errors.Join(rejectA2AAgents(file, out.A2AAgents), rejectCharges(file, out.Charges))
 	}
 	if err != nil {
+		addLines(err, data)
 		return SharedSettings{}, err
 	}
 	return out, nil
@@ -121,10 +122,10 @@ func parseShared(path string, data []byte) (SharedSettings, error) {
 	}
 	root, err := parseDocument(data)
 	if err != nil {
-		return out, fmt.Errorf("%s: %w: %w", path, ErrField, err)
+		return out, &Problem{Path: path, Err: fmt.Errorf("%w: %w", ErrField, err)}
 	}
 	if root.Kind != yaml.MappingNode {
-		return out, fmt.Errorf("%s:%d: %w: it must be a mapping of keys to values", path, root.Line, ErrField)
+		return out, &Problem{path, root.Line, fmt.Errorf("%w: it must be a mapping of keys to values", ErrField)}
 	}
 	d, known := newDecoder(path, &Definition{}), loopOptionFields()
 	d.strict = true
@@ -154,7 +155,7 @@ func parseShared(path string, data []byte) (SharedSettings, error) {
 			continue
 		}
 		if line, what := findForbidden(value, 0); what != "" {
-			return out, fmt.Errorf("%s:%d: %w: %s", path, line, ErrField, what)
+			return out, &Problem{path, line, fmt.Errorf("%w: %s", ErrField, what)}
 		}
 		shiftLinesUp(value)
 		read(d, key.Value, value)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Problem explains why a file, or a value in it, cannot be used.
@@ -65,6 +67,36 @@ func SplitProblems(err error) []*Problem {
 		return []*Problem{p}
 	}
 	return []*Problem{{Err: err}}
+}
+
+// addLines gives each problem that has no line the one of the key that its text begins with.
+func addLines(err error, data []byte) {
+	root, parseErr := parseDocument(data)
+	if parseErr != nil {
+		return
+	}
+	for _, p := range SplitProblems(err) {
+		if p.Line > 0 || p.Path == "" {
+			continue
+		}
+		text := strings.TrimPrefix(p.Text(), strings.TrimPrefix(ErrField.Error(), "agentfile: ")+": ")
+		key, _, _ := strings.Cut(text, ":")
+		p.Line = lineOfKey(root, strings.Split(key, "."))
+	}
+}
+
+// lineOfKey returns the line of a key, given with the keys that it is below; 0: the document does not have it.
+func lineOfKey(n *yaml.Node, path []string) int {
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		switch key := n.Content[i]; {
+		case key.Value != path[0]:
+		case len(path) == 1:
+			return key.Line
+		default:
+			return lineOfKey(n.Content[i+1], path[1:])
+		}
+	}
+	return 0
 }
 
 // pages are the pages of docs/ about keys of settings files; other keys are in loop-options.md.
