@@ -3,14 +3,17 @@ package config
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/cli/agents"
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/console"
@@ -101,7 +104,7 @@ func fileProblems(file string) (problems, notes []console.Remark) {
 	}
 	reported := problems
 	_, hookNotes, err := agentfile.LoadHooks(file)
-	_, shareErr := loadShared(file)
+	shared, shareErr := loadShared(file)
 	for _, p := range agentfile.SplitProblems(errors.Join(err, shareErr)) {
 		if p.Path == "" {
 			problems = append(problems, splitPlace(strings.TrimPrefix(p.Error(), "agentfile: ")))
@@ -112,7 +115,17 @@ func fileProblems(file string) (problems, notes []console.Remark) {
 		}
 		problems = append(problems, console.Remark{Path: p.Path, Line: p.Line, Text: p.Text()})
 	}
-	return problems, agents.RemarksOf(hookNotes, "")
+	return problems, append(agents.RemarksOf(hookNotes, ""), unknownTools(shared.Permissions)...)
+}
+
+// unknownTools notes rules about tools that troupe does not have: a misspelled rule denies nothing.
+func unknownTools(p spec.Permissions) (notes []console.Remark) {
+	for _, r := range slices.Concat(p.Allow, p.Ask, p.Deny) {
+		if name, unknown := agentfile.NamesUnknownTool(r); unknown {
+			notes = append(notes, splitPlace(fmt.Sprintf("%s: no tool of troupe is called %s: the rule matches nothing, unless an agent file or a program brings a tool of that name", r.From, name)))
+		}
+	}
+	return notes
 }
 
 // loadShared reads a file as a run does: that of a directory may not set everything.

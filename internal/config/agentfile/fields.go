@@ -29,25 +29,23 @@ var ownFields, budgetFields, placementFields map[string]fieldReader
 
 func init() { // the readers refer to the tables
 	topFields = map[string]fieldReader{
-		"name":        func(d *decoder, k string, n *yaml.Node) { d.def.Name = d.readText(n, k) },
-		"description": func(d *decoder, k string, n *yaml.Node) { d.def.Description = d.readText(n, k) },
-		"tools":       readTools,
-		"disallowedTools": func(d *decoder, k string, n *yaml.Node) {
-			d.def.DisallowedTools = append(d.def.DisallowedTools, parseToolRefs(d.readList(n, k))...)
-		},
-		"model":          readModel,
-		"permissionMode": readMode,
-		"maxTurns":       readTurns,
-		"maxSteps":       readTurns,
-		"steps":          readTurns,
-		"skills":         func(d *decoder, k string, n *yaml.Node) { d.def.Skills = d.readList(n, k) },
-		"memory":         readMemory,
-		"mcpServers":     readServers,
-		"effort":         func(d *decoder, k string, n *yaml.Node) { d.def.Effort = strings.ToLower(d.readText(n, k)) },
-		"temperature":    readTemperature,
-		"hooks":          readHooks,
-		"permission":     readPermission,
-		"disable":        func(d *decoder, k string, n *yaml.Node) { d.def.Disabled = d.readBool(n, k) },
+		"name":            func(d *decoder, k string, n *yaml.Node) { d.def.Name = d.readText(n, k) },
+		"description":     func(d *decoder, k string, n *yaml.Node) { d.def.Description = d.readText(n, k) },
+		"tools":           readTools,
+		"disallowedTools": readDisallowedTools,
+		"model":           readModel,
+		"permissionMode":  readMode,
+		"maxTurns":        readTurns,
+		"maxSteps":        readTurns,
+		"steps":           readTurns,
+		"skills":          func(d *decoder, k string, n *yaml.Node) { d.def.Skills = d.readList(n, k) },
+		"memory":          readMemory,
+		"mcpServers":      readServers,
+		"effort":          func(d *decoder, k string, n *yaml.Node) { d.def.Effort = strings.ToLower(d.readText(n, k)) },
+		"temperature":     readTemperature,
+		"hooks":           readHooks,
+		"permission":      readPermission,
+		"disable":         func(d *decoder, k string, n *yaml.Node) { d.def.Disabled = d.readBool(n, k) },
 		// All keys below it are troupe's own, so an unknown key there is a mistake.
 		ownKey: func(d *decoder, k string, n *yaml.Node) { d.readFields(n, k+".", ownFields) },
 	}
@@ -107,6 +105,15 @@ func readModel(d *decoder, key string, n *yaml.Node) {
 	if d.def.Model = d.readText(n, key); d.def.Model == "inherit" {
 		d.def.Model = ""
 	}
+}
+
+func readDisallowedTools(d *decoder, key string, n *yaml.Node) {
+	for _, item := range append([]*yaml.Node{n}, n.Content...) {
+		if item.Kind == yaml.ScalarNode && item.Tag != "!!str" { // it would deny nothing
+			d.rejectValue(item, key, `names of tools, such as [Bash, Write]; quote a name that is a number, as in "7"`)
+		}
+	}
+	d.def.DisallowedTools = append(d.def.DisallowedTools, parseToolRefs(d.readList(n, key))...)
 }
 
 func readMode(d *decoder, key string, n *yaml.Node) {

@@ -2,6 +2,7 @@ package agentfile
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -142,4 +143,28 @@ func TestAFileOfSettingsSaysItForAllAgents(t *testing.T) {
 func FuzzParseShared(f *testing.F) {
 	f.Add([]byte("tools: {a: {class: read}}\nwatch: off\ncontinue: 3\n"))
 	f.Fuzz(func(_ *testing.T, data []byte) { _, _ = parseShared("troupe.yaml", data) })
+}
+
+// A rule that is a number or a truth value would be taken for the name of a tool that nobody has: it would deny nothing.
+func TestRulesAreTexts(t *testing.T) {
+	for text, want := range map[string]string{
+		"permissions: {deny: 7}":         "troupe.yaml:1: agentfile: bad field: permissions.deny is the number 7; write a rule as a text",
+		"permissions:\n  deny:\n  - 7":   "troupe.yaml:3: agentfile: bad field: permissions.deny is the number 7",
+		"permissions: {ask: [true]}":     "troupe.yaml:1: agentfile: bad field: permissions.ask is the word true",
+		"permissions: {deny: [~]}":       "troupe.yaml:1: agentfile: bad field: permissions.deny",
+		"permissions: {allow: [1.5]}":    "troupe.yaml:1: agentfile: bad field: permissions.allow is the number 1.5",
+		`permissions: {deny: ["7"]}`:     "",
+		"permissions: {deny: [Foo]}":     "",
+		"permissions: {deny: read_file}": "",
+	} {
+		_, err := parseShared("troupe.yaml", []byte(text))
+		if got := fmt.Sprint(err); (want == "") != (err == nil) || !strings.Contains(got, want) && want != "" {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+	for _, text := range []string{"disallowedTools: 7", "disallowedTools: [Bash, 7]", "x-troupe:\n  permissions: {deny: [7]}"} {
+		if _, _, err := Parse("a.md", []byte("---\nname: a\ndescription: d\n"+text+"\n---\np")); err == nil || !strings.Contains(err.Error(), "the number 7") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
 }

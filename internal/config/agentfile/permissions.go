@@ -68,6 +68,17 @@ func ParseRules(texts []string, from string, allows bool) (list []spec.Permissio
 	return list, nil
 }
 
+// NamesUnknownTool returns the name of the tool of a rule if troupe has no such tool. A tool of that name may still
+// come with an agent file or a program; names of MCP tools and patterns count as known.
+func NamesUnknownTool(r spec.PermissionRule) (name string, unknown bool) {
+	parsed, err := permission.Parse(r.Text)
+	if err != nil {
+		return "", false
+	}
+	name = parsed.Tool()
+	return name, !(ToolRef{Name: name}).isKnown()
+}
+
 func (r ToolRef) String() string {
 	if r.Args == "" {
 		return r.Name
@@ -88,6 +99,10 @@ func (d *decoder) readPermissions(key string, n *yaml.Node, into *spec.Permissio
 				if item.Kind != yaml.ScalarNode || len(*rules) >= rulesMax {
 					d.rejectValue(item, k, fmt.Sprintf("a list of at most %d rules, such as [Read, Bash(git log:*)]", rulesMax))
 					return
+				}
+				if item.Tag != "!!str" { // it would be the name of a tool, and match nothing
+					d.rejectValue(item, k, `a rule as a text, such as Write(docs/**); quote a name that is a number, as in "7"`)
+					continue
 				}
 				r, err := ParseRule(item.Value, fmt.Sprintf("%s:%d", d.path, item.Line+1), allows)
 				if err != nil {
