@@ -33,7 +33,7 @@ func cancelMembers(s State, f agent.Canceled) (State, []Effect) {
 func handleCanceled(s State, f agent.Canceled) (State, []Effect) {
 	next, fx := cancelMembers(s, f)
 	if next.Cancel != s.Cancel {
-		next = next.publishEvent(event.KindWarningRaised, event.Warning{What: "cancel", Why: f.Why, By: f.By, Now: f.Now, Live: next.Live})
+		next = next.publishEvent(event.KindWarningRaised, event.Warning{What: event.WarningOfCancel, Why: f.Why, By: f.By, Now: f.Now, Live: next.Live})
 	}
 	return next, fx
 }

@@ -36,6 +36,15 @@ type Result struct {
 	Cancel        *CancelResult `json:"cancel,omitempty"`
 }
 
+// Ending is the Detail of the result, with the name of the person who has canceled the run, if it is known and the
+// cancel has no other reason.
+func (r Result) Ending() string {
+	if r.Detail == CanceledByPerson && r.Cancel != nil && r.Cancel.By != "" {
+		return "canceled by " + r.Cancel.By
+	}
+	return r.Detail
+}
+
 // ConversationHolder is the agent that a conversation was handed off to.
 type ConversationHolder struct {
 	Agent spec.ID `json:"agent"`

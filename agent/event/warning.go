@@ -20,3 +20,9 @@ type LoopDetected struct {
 	Level int    `json:"level"`
 	Times int    `json:"times"`
 }
+
+// WarningOfCancel is the What of the warning about a cancel of the run.
+const WarningOfCancel = "cancel"
+
+// CanceledByPerson is the reason of a cancel for which a person has given none.
+const CanceledByPerson = "canceled by a person"

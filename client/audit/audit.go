@@ -35,8 +35,10 @@ const (
 	KindContext = "context"
 	KindLimits  = "limits" // the limits of the run were changed, or it was frozen
 	KindRun     = "run"    // the run began or ended
-	KindTaint   = "taint"  // an agent has read text from outside
-	KindAgent   = "agent"  // a question that is not about a call was answered
+	// KindCancel: the run was canceled.
+	KindCancel = "cancel"
+	KindTaint  = "taint" // an agent has read text from outside
+	KindAgent  = "agent" // a question that is not about a call was answered
 	// KindGuardrail: a guardrail did not pass a prompt, a reply or a result.
 	KindGuardrail = "guardrail"
 )

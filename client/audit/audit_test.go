@@ -25,6 +25,19 @@ func auditOf(t *testing.T, list ...event.Event) Audit {
 	return b.finish()
 }
 
+// A cancel is in the audit, with who made it; other warnings are not.
+func TestAuditNamesWhoCanceled(t *testing.T) {
+	a := auditOf(t, event.Event{Kind: event.KindWarningRaised, Data: event.Warning{What: "given up"}},
+		event.Event{Kind: event.KindWarningRaised, Data: event.Warning{What: event.WarningOfCancel, Why: event.CanceledByPerson, By: "ann", Now: true}},
+		event.Event{Kind: event.KindWarningRaised, Data: event.Warning{What: event.WarningOfCancel, Why: "wrong task", By: "bob"}})
+	if len(a.Entries) != 2 || a.Entries[0].Kind != KindCancel || a.Entries[0].By != "ann" || a.Entries[0].Text != "canceled (now)" {
+		t.Fatalf("%+v", a.Entries)
+	}
+	if got := a.Entries[1].Text; got != `canceled, because of "wrong task",` {
+		t.Error(got)
+	}
+}
+
 // A call that began before a crash has an unknown outcome, until it runs again or a late result comes; what a person
 // says about it is a decision.
 //

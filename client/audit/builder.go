@@ -240,6 +240,8 @@ func (b *builder) addChange(e client.Event) {
 		d := client.DataOf[event.Result](e)
 		b.audit.Ended = true
 		b.addEntry(e, Entry{Kind: KindRun, Text: "ended: " + showText(string(d.Reason))})
+	case event.KindWarningRaised:
+		b.addCancel(e, client.DataOf[event.Warning](e))
 	case event.KindAgentTainted:
 		d := client.DataOf[event.AgentTainted](e)
 		b.addEntry(e, Entry{Kind: KindTaint, Text: showText(permission.DescribeTaint(&d.Taint))})
@@ -269,6 +271,21 @@ func (b *builder) addChange(e client.Event) {
 		}
 		b.addEntry(e, Entry{Kind: KindLimits, Text: text, By: showText(d.By)})
 	}
+}
+
+// addCancel adds a cancel of the run, with its reason if there is more to it than who has canceled.
+func (b *builder) addCancel(e client.Event, d event.Warning) {
+	if d.What != event.WarningOfCancel {
+		return
+	}
+	text := "canceled"
+	if d.Now {
+		text += " (now)"
+	}
+	if d.Why != "" && d.Why != event.CanceledByPerson {
+		text += fmt.Sprintf(", because of %q,", showText(d.Why))
+	}
+	b.addEntry(e, Entry{Kind: KindCancel, Text: text, By: showText(d.By)})
 }
 
 // permissionsText says what was taken from an agent and those below it.

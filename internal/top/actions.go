@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
@@ -50,7 +51,7 @@ func askCancel(m *Model) []Effect {
 	send := func(agent string, now bool) func(m *Model) []Effect {
 		return func(m *Model) []Effect {
 			m.notice = "sending the cancel"
-			return []Effect{SendCancel{client.CancelRequest{RunID: run, Agent: agent, Now: now, Why: "canceled by a person", By: m.user, WaitMS: -1}}}
+			return []Effect{SendCancel{client.CancelRequest{RunID: run, Agent: agent, Now: now, Why: event.CanceledByPerson, By: m.user, WaitMS: -1}}}
 		}
 	}
 	p := &prompt{label: "cancel run " + run + "?", choices: []choice{{"y", "yes, after running calls end", send("", false)}, {"!", "now, abort running calls", send("", true)}}}

@@ -106,7 +106,7 @@ func stopCause(r event.Result) string {
 		}
 	}
 	if cause == "" {
-		cause = detail
+		cause = r.Ending()
 	}
 	return clip.Marked(term.CleanLine(cause), causeMax, "…")
 }

@@ -24,6 +24,7 @@ import (
 func (cs *Commands) Cancel() *cobra.Command {
 	var r client.CancelRequest
 	var wait time.Duration
+	var by string
 	c := &cobra.Command{
 		Use: "cancel RUN", Args: command.Exactly("RUN"),
 		Short: "Stop a run and wait until all its agents have stopped",
@@ -35,23 +36,27 @@ the command fails and lists how many are left on which node, and which nodes are
 unreachable. An unreachable node starts nothing once its lease has expired.`,
 		Example:     "  troupe cancel 01k9z3\n  troupe cancel --now --wait 10s 01k9z3\n  troupe cancel 01k9z3 --agent root-1-0",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
-		RunE: func(_ *cobra.Command, args []string) error {
-			r.Why, r.By = "canceled by a person", request.UserName()
+		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("by") && strings.TrimSpace(by) == "" {
+				return exit.UsageError("write --by NAME, or leave it out: then the name of your account counts", "--by is empty")
+			}
+			r.Why, r.By = event.CanceledByPerson, cmp.Or(cs.Sessions.Conn.As, by, request.UserName())
 			// If no node is running, the command starts one: only an active run can end.
-			c := cancelRequest{CancelRequest: r, wait: wait}
+			asked := cancelRequest{CancelRequest: r, wait: wait}
 			do := func(ctx context.Context, s *session.Session, run string) error {
-				c.RunID = run
-				return cs.cancelRun(ctx, s, &c)
+				asked.RunID = run
+				return cs.cancelRun(ctx, s, &asked)
 			}
 			err := cs.Sessions.VisitRun(session.ToRun, args[0], do)
-			if c.sent && client.Lost(err) { // the run ended, and the process of its node with it
-				err = cs.Sessions.VisitRun(session.ToRun, c.RunID, do)
+			if asked.sent && client.Lost(err) { // the run ended, and the process of its node with it
+				err = cs.Sessions.VisitRun(session.ToRun, asked.RunID, do)
 			}
 			return err
 		},
 	}
 	c.Flags().BoolVar(&r.Now, "now", false, "abort running model calls and tools")
 	c.Flags().StringVar(&r.Agent, "agent", "", "stop only this agent and its descendants: "+command.AgentFlag)
+	c.Flags().StringVar(&by, "by", "", "name with which the cancel is recorded (default: the name of your account; with --as that name)")
 	c.Flags().DurationVar(&wait, "wait", cancelTimeout,
 		"how long to wait for the end; 0 only sends the request and reports the agents that have stopped already")
 	return c

@@ -67,7 +67,7 @@ func describedState(d description) string {
 			text += ", partial"
 		}
 		if r.Detail != "" {
-			text += " (" + term.QuestionGist(r.Detail) + ")"
+			text += " (" + term.QuestionGist(r.Ending()) + ")"
 		}
 	}
 	if d.Started != "" {
