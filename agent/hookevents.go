@@ -132,7 +132,7 @@ func (e *stepEvents) publishApproval(call Call, f Answered, q Park) {
 // answer to another question is in the transcript.
 func (e *stepEvents) publishAnswer(f Answered, q Park) {
 	d := event.QueryAnswered{Query: f.Query, Decision: f.Decision, By: f.By, Always: f.Always, Digest: q.Digest}
-	if q.Digest != "" {
+	if q.Digest != "" || q.Reason == spec.ResumeUnsafe {
 		d.Why = f.Text
 	}
 	if q.isApproval(f) && !q.isSecond(f) {

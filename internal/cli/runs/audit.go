@@ -127,7 +127,7 @@ func questionText(q *audit.Question) string {
 }
 
 func decisionText(d audit.Decision) string {
-	word := map[string]string{"allow": "allowed", "approve": "approved", "deny": "denied", "skip": "skipped", "override": "answered instead", "pass": "arguments rewritten", "trip": "run stopped", "ask": "denied, nobody to ask"}[string(d.Decision)]
+	word := map[string]string{"allow": "allowed", "approve": "approved", "deny": "denied", "skip": "skipped", "override": "answered instead", "text": "answered instead", "pass": "arguments rewritten", "trip": "run stopped", "ask": "denied, nobody to ask"}[string(d.Decision)]
 	if word == "" {
 		word = term.CleanLine(string(d.Decision))
 	}
