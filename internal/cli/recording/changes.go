@@ -62,7 +62,8 @@ those of a call whose process was killed (unless --partial is given). --skip lea
 a file as it is, and the rest is taken back. The
 command follows no link, and changes no file of git.
 
-Run it in the directory of the run, or name a directory with --dir. On a terminal the
+Run it in the directory of the run, or name that with --dir; a copy of it needs --copy,
+too. On a terminal the
 command asks for confirmation unless --yes is given; elsewhere --yes is required.`,
 		Example:     "  troupe undo last --dry-run\n  troupe undo 01k9z3 --agent root-1-0 --yes\n  troupe undo last --skip notes.md --skip 'docs/**'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
@@ -73,6 +74,7 @@ command asks for confirmation unless --yes is given; elsewhere --yes is required
 	c.Flags().StringVar(&who, "agent", "", "only what this agent changed: "+command.AgentFlag)
 	c.Flags().StringVar(&flags.dir, "dir", "",
 		"directory in which the files are taken back (default: the current one, which must be that of the run)")
+	c.Flags().BoolVar(&flags.copy, "copy", false, "the directory of --dir is a copy of the one in which the run worked")
 	c.Flags().BoolVar(&flags.yes, "yes", false, "do not ask")
 	c.Flags().BoolVar(&flags.dry, "dry-run", false, "only list the files")
 	c.Flags().BoolVar(&flags.partial, "partial", false, "take back what is recorded, although other changes are not")
@@ -85,6 +87,7 @@ command asks for confirmation unless --yes is given; elsewhere --yes is required
 type undoFlags struct {
 	dir               string
 	yes, dry, partial bool
+	copy              bool     // dir is a copy of the directory of the run
 	skip              []string // patterns of paths
 }
 
@@ -274,7 +277,7 @@ func (cs *Commands) undo(c changes, flags undoFlags) error {
 	if c.file.Header.State != string(client.RunFinished) {
 		return exit.UsageError("troupe cancel "+run+" ends it", "%s has not ended: its agents may go on writing", run)
 	}
-	root, at, err := openUndoRoot(c.dir, flags.dir, run)
+	root, at, err := openUndoRoot(c.dir, flags.dir, run, flags.copy)
 	if err != nil {
 		return err
 	}
@@ -341,9 +344,17 @@ func countFiles(n int) string {
 	return fmt.Sprintf("%d files", n)
 }
 
+// resolvedPath returns a path without links, or the path itself if it does not exist here.
+func resolvedPath(path string) string {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		return resolved
+	}
+	return filepath.Clean(path)
+}
+
 // openUndoRoot opens the directory in which files are taken back. The logs name one, and are believed only if the
-// user is in it, or names one.
-func openUndoRoot(recorded, named, run string) (root *os.Root, dir string, err error) {
+// user is in it, or names it: files of another directory that happen to be equal are not the run's.
+func openUndoRoot(recorded, named, run string, isCopy bool) (root *os.Root, dir string, err error) {
 	dir, err = filepath.Abs(named)
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir)
@@ -352,8 +363,12 @@ func openUndoRoot(recorded, named, run string) (root *os.Root, dir string, err e
 		return nil, "", exit.UsageError("name a directory that exists", "--dir: %v", err)
 	}
 	if named == "" && dir != filepath.Clean(recorded) {
-		return nil, "", exit.UsageError("run it there, or name a copy of it with --dir",
+		return nil, "", exit.UsageError("run it there, or name a copy of it with --dir and --copy",
 			"%s worked in %q, and this is %s", run, recorded, dir)
+	}
+	if recorded != "" && !isCopy && dir != resolvedPath(recorded) {
+		return nil, "", exit.UsageError("nothing was changed. Leave --dir out in the directory of the run; --copy confirms that --dir is a copy of it",
+			"%s worked in %q, and --dir is %s", run, recorded, dir)
 	}
 	root, _, err = workdir.OpenRoot(dir)
 	return root, dir, err
