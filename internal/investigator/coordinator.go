@@ -30,6 +30,8 @@ func planCoordinator(t *conversation) plannedReply {
 	switch {
 	case !t.sawAnything() && inv.changes:
 		return refuseOtherWork()
+	case !t.sawAnything() && t.isClosedUnseen():
+		return plannedReply{refuses: true, text: noRoom}
 	case !t.sawAnything():
 		return plannedReply{refuses: true, text: "I could see nothing here: " + strings.Join(append(t.describeGaps(look), "no other look was possible"), "; ") +
 			". Nothing was reported or written. " + lookAdvice}

@@ -79,6 +79,11 @@ func streamWords(ctx context.Context, text string, emit func(model.Delta)) error
 // lookAdvice says what a run needs for a report.
 const lookAdvice = "Give the run a directory, as with `troupe run --dir .`, and the tools list_dir and glob. " + notAnLLM + "."
 
+// noRoom is the answer in a closing turn before which there was no room for a first look: the run may well have a
+// directory and tools.
+const noRoom = "A limit of the run left no room for a first look, only for this closing turn: nothing was looked at, reported or written. " +
+	"Use at least --max-tokens 20000 and --max-turns 3. " + notAnLLM + "."
+
 // NeedsModel is what a prompt reads that asks for anything but an investigation.
 const NeedsModel = "What you asked for was not done: that needs a model (set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or run Ollama)."
 
@@ -119,6 +124,9 @@ func planReply(t *conversation) plannedReply {
 	if !t.canLook() && !t.sawAnything() {
 		if asksForWork(t.asked) {
 			return refuseOtherWork()
+		}
+		if t.isClosedUnseen() {
+			return plannedReply{refuses: true, text: noRoom}
 		}
 		return plannedReply{refuses: true, text: "I was offered no tool that looks at a directory, so I could see nothing here and can report nothing about it. " + lookAdvice}
 	}

@@ -192,6 +192,9 @@ func (t *conversation) sawAnything() bool {
 	return false
 }
 
+// isClosedUnseen reports whether this is a closing turn and nothing was called before it.
+func (t *conversation) isClosedUnseen() bool { return t.closing && len(t.exchanges) == 0 }
+
 // missingCalls lists the calls not made yet whose tool is offered.
 func (t *conversation) missingCalls(wants []wantedCall) []wantedCall {
 	var rest []wantedCall
