@@ -112,7 +112,7 @@ func (c *laneKeeper) enterLane(ctx context.Context, conversation string, accepte
 		}
 	}
 	if accepted.Ahead > 0 {
-		accepted.Notes = append(accepted.Notes, fmt.Sprintf("the run waits: %d earlier runs of the conversation %s have not ended", accepted.Ahead, conversation))
+		accepted.Notes = append(accepted.Notes, waitingNote(accepted.Ahead, conversation))
 		c.cfg.laneKnown(conversation)
 		return accepted, nil
 	}
@@ -248,3 +248,10 @@ func (c *laneKeeper) checkConversation(ctx context.Context, r client.RunRequest)
 
 // conversationBytesMax is the longest id of a conversation.
 var conversationBytesMax = names.TokenBytesMax - len(mailbox.LaneOf("").Run())
+
+func waitingNote(ahead int, conversation string) string {
+	if ahead == 1 {
+		return fmt.Sprintf("the run waits: 1 earlier run of the conversation %s has not ended", conversation)
+	}
+	return fmt.Sprintf("the run waits: %d earlier runs of the conversation %s have not ended", ahead, conversation)
+}

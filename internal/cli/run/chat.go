@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,7 +38,8 @@ The conversation stays; "troupe chat --conversation ID" goes on with it, today o
 another day. An empty line is skipped; "/exit" or the end of the input ends the chat,
 and "/help" says so.
 A message whose run fails is reported, and the next one goes on; the exit code is then
-that of the last run that failed.`,
+that of the last run that failed. If nobody types the messages, the chat ends with code 5
+at a run that waits for a person, and says how many lines were not sent.`,
 		Example: `  troupe chat --dir .
   troupe chat --conversation plans
   printf 'List the packages\nWhich has no test?\n' | troupe chat --dir . -q`,
@@ -106,7 +108,10 @@ func (cs *Commands) chat(c *cobra.Command, flags *request.Flags) error {
 		}
 		f := exit.Explain(err)
 		cs.Console.Report(f)
-		failed = exit.WithCode(f.Code) // it was reported
+		failed = exit.WithCode(f.Code)           // it was reported
+		if f.Code == exit.NeedsHuman && !typed { // the next message would wait for the answer, and nobody would learn why
+			return cs.stopAtQuestion(lines)
+		}
 		if f.Code == exit.Interrupted || f.Code == exit.Terminated {
 			break
 		}
@@ -118,6 +123,43 @@ func (cs *Commands) chat(c *cobra.Command, flags *request.Flags) error {
 			"a message has more than %d bytes", lineBytesMax)
 	}
 	return failed
+}
+
+// stopAtQuestion ends a chat that a person does not type: its last run waits for a person.
+func (cs *Commands) stopAtQuestion(lines *bufio.Scanner) error {
+	rest := "no line was left"
+	n, all := countLines(lines)
+	switch {
+	case !all:
+		rest = "the lines that follow were not sent"
+	case n > 0:
+		rest = term.FormatCount(n, "line") + " not sent"
+	}
+	return &exit.Failure{Code: exit.NeedsHuman, Err: fmt.Errorf("the chat ends here, because its run waits for a person: %s", rest),
+		Hint: "troupe questions lists the question and troupe answer answers it; troupe chat --conversation " + session.QuoteForShell(cs.conversation) + " goes on with the lines that were not sent"}
+}
+
+// countWait is how long the rest of the input may take: a program may keep its pipe open.
+const countWait = time.Second
+
+// countLines counts the messages of the rest of the input; all: there are no more.
+func countLines(lines *bufio.Scanner) (n int, all bool) {
+	counted := make(chan int, 1)
+	go func() {
+		count := 0
+		for lines.Scan() {
+			if text := strings.TrimSpace(lines.Text()); text != "" && text != "/exit" && text != "/help" {
+				count++
+			}
+		}
+		counted <- count
+	}()
+	select {
+	case n = <-counted:
+		return n, true
+	case <-time.After(countWait):
+		return 0, false
+	}
 }
 
 // beginConversation decides once to which conversation all messages of a chat belong.
