@@ -67,7 +67,7 @@ func TestDemoSurvivesAKill(t *testing.T) {
 	if r.Text != "All nine orders are shipped." || !r.CostKnown || r.CostUSD <= 0 || r.CostUSD > r.Budget.LimitUSD || r.Budget.Unknown <= 0 || r.Budget.Reserved != 0 {
 		t.Errorf("result: %s", text)
 	}
-	for _, words := range []string{"9 of 9 orders shipped, each once: 3 by process " + fmt.Sprint(first.Process.Pid), "6 by process " + fmt.Sprint(second.Process.Pid), "of $0.50"} {
+	for _, words := range []string{"9 of 9 orders shipped, each once: 3 by process " + fmt.Sprint(first.Process.Pid), "6 by process " + fmt.Sprint(second.Process.Pid), "of $0.50", "look    troupe tree last --store-dir " + filepath.Join(s.home, "state", "troupe-demo", "state") + "\n"} {
 		if !strings.Contains(report.String(), words) {
 			t.Errorf("no %q in %s", words, &report)
 		}

@@ -47,7 +47,9 @@ func (cs *Commands) Demo() *cobra.Command {
 to a ledger file. The command says how to kill it. "troupe demo --continue", in any terminal, takes the run over,
 finishes it, and checks the ledger: each order was shipped once, and the money of both processes was counted.
 
-The demo needs no key and no network. Its files are in XDG_STATE_HOME/troupe-demo, or in --store-dir.
+The demo needs no key and no network. Its files are in $XDG_STATE_HOME/troupe-demo (default:
+~/.local/state/troupe-demo), or in --store-dir, and its run in the directory state there: "troupe tree last
+--store-dir ~/.local/state/troupe-demo/state" shows it.
 
 Exit codes are those of troupe run; 1 also if the ledger does not have each order once.`,
 		Example:     "  troupe demo\n  troupe demo --continue",
@@ -69,6 +71,7 @@ Exit codes are those of troupe run; 1 also if the ledger does not have each orde
 type demo struct {
 	again  string // the command that continues it
 	ledger string // file
+	state  string // state directory of its nodes
 }
 
 // runDemo starts the run of the demo or continues the newest one, and checks its ledger at the end.
@@ -95,7 +98,8 @@ func (cs *Commands) runDemo(resume bool, pace time.Duration) error {
 	if err := os.WriteFile(filepath.Join(dir, demoPriceFile), []byte(demoPrices), 0o600); err != nil {
 		return fmt.Errorf("files of the demo: %w", err)
 	}
-	cs.Sessions.StateDir, cs.Sessions.PricingFile = filepath.Join(dir, demoState), filepath.Join(dir, demoPriceFile)
+	d.state = filepath.Join(dir, demoState)
+	cs.Sessions.StateDir, cs.Sessions.PricingFile = d.state, filepath.Join(dir, demoPriceFile)
 	if cs.Sessions.Contributions, err = demoContributions(dir, pace); err != nil {
 		return fmt.Errorf("parts of the demo: %w", err)
 	}
@@ -132,6 +136,7 @@ func (d *demo) report(a *console.Console, r event.Result) error {
 		money += "; model calls that the kill cut off count at their maximum"
 	}
 	a.Say(money)
+	a.Say("look    troupe tree last --store-dir " + session.QuoteForShell(d.state))
 	if r.IsError {
 		return nil // the exit code says so
 	}
