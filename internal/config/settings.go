@@ -343,13 +343,18 @@ func joinTexts(n *yaml.Node, separator string) (joined string, ok bool) {
 
 // checkValue reports a value that is not of its kind.
 func (s Setting) checkValue() error {
+	if k := settingKinds[s.Key]; k == wholeKind || k == tokensKind {
+		if n, err := strconv.ParseInt(s.Value, 10, 64); err == nil && n < 0 {
+			return s.Error(fmt.Sprintf("%s must not be negative", s.Value))
+		}
+	}
 	switch settingKinds[s.Key] {
 	case wholeKind:
-		if n, err := strconv.ParseInt(s.Value, 10, 64); err != nil || n < 0 {
+		if _, err := strconv.ParseInt(s.Value, 10, 64); err != nil {
 			return s.Error(fmt.Sprintf("%q is not a whole number", s.Value))
 		}
 	case tokensKind:
-		if n, err := strconv.ParseInt(s.Value, 10, 64); err != nil || n < 0 {
+		if _, err := strconv.ParseInt(s.Value, 10, 64); err != nil {
 			return s.Error(fmt.Sprintf("%q is not %s", s.Value, amount.ErrTokens))
 		}
 	case limitKind:

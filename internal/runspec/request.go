@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
@@ -266,8 +268,11 @@ func badScript(route, path string, isOpen bool, err error) error {
 	case errors.Is(err, scriptfile.ErrScript) && errors.Is(err, io.EOF):
 		return refuse.Bad("see docs/models.md#scripted-models", "model %s: it is not a script, it is empty", route)
 	case errors.Is(err, scriptfile.ErrScript):
-		return refuse.Bad("see docs/models.md#scripted-models",
-			"model %s: it is not a script%s", route, safefile.ErrorLine(err))
+		why := safefile.ErrorLine(err)
+		if _, isType := errors.AsType[*yaml.TypeError](err); isType {
+			why += ": a value there has another form than its key takes"
+		}
+		return refuse.Bad("see docs/models.md#scripted-models", "model %s: it is not a script%s", strings.Replace(route, "script//", "script/", 1), why)
 	case isOpen && errors.Is(err, fs.ErrNotExist):
 		return refuse.Bad("name an existing one", "model %s: there is no such file", route)
 	case isOpen && !errors.Is(err, routes.ErrNotApproved):

@@ -240,7 +240,10 @@ func (a Amount) text(limit Amount) string {
 	if limit.Nano > 0 {
 		parts = append(parts, fmt.Sprintf("$%.6f", float64(a.Nano)/1e9))
 	}
-	if limit.Calls > 0 {
+	switch {
+	case limit.Calls > 0 && a.Calls == 1:
+		parts = append(parts, "1 call")
+	case limit.Calls > 0:
 		parts = append(parts, fmt.Sprintf("%d calls", a.Calls))
 	}
 	return cmp.Or(strings.Join(parts, ", "), "nothing")

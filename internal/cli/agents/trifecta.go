@@ -1,8 +1,10 @@
 package agents
 
 import (
+	"errors"
 	"slices"
 
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/runspec"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -12,7 +14,7 @@ import (
 func (cs *Commands) findTrifectas(g Sources, list []Info) (why string) {
 	o, _, err := PreviewRun(cs.Sessions, g, "", "")
 	if err != nil {
-		return err.Error()
+		return explainPreview(err)
 	}
 	for i, a := range list {
 		if a.Hidden != "" {
@@ -22,7 +24,9 @@ func (cs *Commands) findTrifectas(g Sources, list []Info) (why string) {
 		d, known := definitionOf(run, a.Name)
 		if !known { // only a run that begins with the agent has it
 			if run, _, err = PreviewRun(cs.Sessions, g, "", a.Name); err != nil {
-				why = err.Error()
+				if a.From != BuiltIn { // a broken file beside it keeps a run from the built-in agents, and says so itself
+					why = explainPreview(err)
+				}
 				continue
 			}
 			d, _ = definitionOf(run, a.Name)
@@ -30,6 +34,14 @@ func (cs *Commands) findTrifectas(g Sources, list []Info) (why string) {
 		list[i].Trifecta = runspec.TrifectaOf(run, d)
 	}
 	return why
+}
+
+// explainPreview returns what an error of a run says to a person: its code is for programs.
+func explainPreview(err error) string {
+	if refused, ok := errors.AsType[*client.Error](err); ok {
+		return refused.Text
+	}
+	return err.Error()
 }
 
 func definitionOf(o supervisor.Opened, name string) (d supervisor.Definition, ok bool) {

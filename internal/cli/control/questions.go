@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/console"
@@ -72,7 +73,7 @@ func questionsPage(p *console.Page, list []client.Question) []string {
 	head := []string{"RUN", "AGENT", "QUERY", "WHY", "EXPIRES"}
 	rows := make([][]string, len(list))
 	for i, q := range list {
-		rows[i] = []string{term.CleanLine(q.RunID), term.CleanLine(q.Agent), term.CleanLine(q.Query), term.CleanLine(q.Reason), expiry(q)}
+		rows[i] = []string{term.CleanLine(q.RunID), term.CleanLine(q.Agent), term.CleanLine(q.Query), whyAsked(q), expiry(q)}
 	}
 	if p.Width == console.Unbounded {
 		for i, q := range list {
@@ -95,6 +96,14 @@ func questionsPage(p *console.Page, list []client.Question) []string {
 		}
 	}
 	return lines
+}
+
+// whyAsked says why a question was asked: a program reads the reason, and for a person an approval is one.
+func whyAsked(q client.Question) string {
+	if q.Reason == string(spec.NeedsHuman) && q.Digest != "" {
+		return "approval"
+	}
+	return term.CleanLine(q.Reason)
 }
 
 // questionLine is a question in one line, and how many people have approved what it is about.

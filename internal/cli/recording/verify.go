@@ -83,8 +83,9 @@ func (cs *Commands) printVerify(r verifyReport) error {
 	if cs.Console.Output != "table" {
 		return cs.Console.PrintData(r)
 	}
-	lines := []string{fmt.Sprintf("%s: %d entries of %d logs; %d hashes, %d messages, %d attempts of calls and %d settlements checked",
-		r.Run, r.Entries, r.Logs, r.Chained, r.Messages, r.Calls, r.Settled), r.Sums.String()}
+	lines := []string{fmt.Sprintf("%s: %s of %s; %s, %s, %s of calls and %s checked", r.Run,
+		countOf(r.Entries, "entry", "entries"), countOf(r.Logs, "log", "logs"), countOf(r.Chained, "hash", "hashes"), countOf(r.Messages, "message", "messages"),
+		countOf(r.Calls, "attempt", "attempts"), countOf(r.Settled, "settlement", "settlements")), r.Sums.String()}
 	for _, f := range r.Findings {
 		lines = append(lines, cs.Console.Style.Red("broken: "+f.String()))
 	}
@@ -99,6 +100,13 @@ func (cs *Commands) printVerify(r verifyReport) error {
 		lines = append(lines, "  "+fact)
 	}
 	return cs.Console.PrintLines(slices.Clip(lines))
+}
+
+func countOf(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // stopLine says how a run stopped, in one line.

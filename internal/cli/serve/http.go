@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -46,6 +47,8 @@ func (h *httpFlags) addFlags(f *pflag.FlagSet) {
 		"let clients of /mcp answer questions: the models that use them can then approve calls")
 }
 
+const portMax = 65535
+
 // config returns how the node serves HTTP; nil: it does not. shared: the server is one that nodes share.
 func (h *httpFlags) config(shared bool) (*node.HTTPConfig, error) {
 	given := h.tokenFile != "" || h.ownersFile != "" || len(h.hosts) > 0 || h.openProbes || h.mcpAnswers
@@ -56,8 +59,12 @@ func (h *httpFlags) config(shared bool) (*node.HTTPConfig, error) {
 		return nil, nil
 	}
 	if h.address != "" {
-		if _, _, err := net.SplitHostPort(h.address); err != nil {
+		_, port, err := net.SplitHostPort(h.address)
+		if err != nil {
 			return nil, fmt.Errorf("%w: --http is HOST:PORT or off, not %q", errConfiguration, h.address)
+		}
+		if n, err := strconv.Atoi(port); err == nil && (n < 0 || n > portMax) {
+			return nil, fmt.Errorf("%w: --http %s: %d is not a port, which is at most %d", errConfiguration, h.address, n, portMax)
 		}
 	}
 	c := &node.HTTPConfig{Address: h.address, Hosts: h.hosts, OpenProbes: h.openProbes, MCPAnswers: h.mcpAnswers, Token: os.Getenv(tokenVariable)}
