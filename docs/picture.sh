@@ -27,7 +27,7 @@ screen() {
   tmux -L troupe-picture capture-pane -p -J -t "$1" | sed -e 's/ *$//' -e "s|$work/state|~/.local/state|" -e '/^\$ *$/d' -e '/^\$ clear/d' -e '/^$/d'
 }
 type one "troupe demo"
-await '3 tool calls' one
+await "6 tool calls" one
 for _ in $(seq 200); do
   [ "$(cat "$work"/state/troupe-demo/ledger-*.txt 2>/dev/null | wc -l)" -ge 3 ] && break
   sleep 0.1

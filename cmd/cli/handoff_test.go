@@ -62,7 +62,7 @@ func TestARunIsHandedOff(t *testing.T) {
 			t.Errorf("troupe %s shows no handoff: %d %s", strings.Join(args, " "), code, out)
 		}
 	}
-	if out, _ = s.outputOf("tree", "first"); !strings.Contains(out, "0 tool calls   1 handoff ") {
+	if out, _ = s.outputOf("tree", "first"); !strings.Contains(out, "1 tool call   1 handoff ") {
 		t.Errorf("the tree counts no handoff: %s", out)
 	}
 	if stderr, _ := s.errorOf("follow", "first"); !strings.Contains(stderr, "triage  agent.handed_off  to billing") {

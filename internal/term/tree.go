@@ -16,7 +16,7 @@ type Tree struct {
 	Began  time.Time
 	Ended  time.Time // zero while the run lives
 	Budget event.BudgetChanged
-	Calls  int // tool calls that have ended
+	Calls  int // tool calls, as their limit counts them
 	// Handoffs are those of conversations from one agent to another, the newest.
 	Handoffs []Handoff
 	Result   *event.Result
@@ -92,7 +92,8 @@ type member struct {
 	pastTurns        pastTurns
 	activity         string
 	calls            []openCall // in progress
-	tokens           int64
+	tokens           int64      // that the pool was charged
+	counted          int        // calls of it in Tree.Calls
 	began, ended     time.Time
 	reason           spec.Reason
 	detail           string
@@ -201,12 +202,13 @@ func (t *Tree) AddEvent(e client.Event) {
 		if d, ok := decodeData[event.AgentFinished](e); ok {
 			m.reason, m.detail, m.ended = spec.Reason(clipText(string(d.Reason))), clipText(d.Detail), at
 			m.turn, m.calls, m.asks = d.Turns, nil, false
+			t.setCalls(m, d.Calls)
 		}
 	default:
 		m.trackModel(e.Kind)
 		m.pastTurns.addEvent(e)
 		m.applyEvent(e)
-		t.countWork(e)
+		t.countWork(m, e)
 	}
 }
 
@@ -221,6 +223,7 @@ func (t *Tree) applyRunEvent(e client.Event, at time.Time) {
 	case event.KindRunFinished:
 		if d, ok := decodeData[event.Result](e); ok {
 			t.Result, t.Ended, t.notice = &d, at, ""
+			t.applyResult(d)
 			t.Budget.Used, t.Budget.Reserved = d.Budget.Used, d.Budget.Reserved
 			t.Budget.UsedUSD, t.Budget.ReservedUSD, t.Budget.Estimated = d.CostUSD, d.Budget.ReservedUSD, d.CostEstimated
 		}
@@ -232,6 +235,7 @@ func (t *Tree) applyRunEvent(e client.Event, at time.Time) {
 		}
 	case event.KindBudgetReserved, event.KindBudgetSettled, event.KindBudgetDenied, event.KindBudgetExhausted, event.KindBudgetChanged, event.KindBudgetOverrun:
 		if d, ok := decodeData[event.BudgetChanged](e); ok {
+			t.chargeUnknown(e, d)
 			t.Budget = d
 			if d.Subtree != nil {
 				t.noteFreeze(string(d.Agent), d.Subtree.Frozen)
@@ -283,10 +287,10 @@ func (t *Tree) nameMember(m *member, name string) {
 	}
 }
 
-func (t *Tree) countWork(e client.Event) {
+func (t *Tree) countWork(m *member, e client.Event) {
 	switch e.Kind {
-	case event.KindToolFinished:
-		t.Calls++
+	case event.KindToolValidated:
+		t.countCall(m)
 	case event.KindAgentHandedOff:
 		t.addHandoff(e)
 	}

@@ -54,6 +54,8 @@ func teamEvents() []client.Event {
 		eventOf(500, "root", event.KindTurnStarted, map[string]any{}),
 		eventOf(500, "root", event.KindModelStarted, map[string]any{"model": "m"}),
 		eventOf(2000, "root", event.KindModelFinished, event.ModelFinished{Model: "m"}),
+		eventOf(2000, "root", event.KindToolValidated, map[string]any{"call": "1-0", "tool": "delegate"}),
+		eventOf(2000, "root", event.KindToolValidated, map[string]any{"call": "1-1", "tool": "delegate"}),
 		eventOf(2000, "root", event.KindDelegationRequested, map[string]any{"call": "1-0", "tool": "delegate", "child": "root-1-0", "args": `{"agent":"historian","task":"read the log"}`}),
 		eventOf(2000, "root", event.KindDelegationRequested, map[string]any{"call": "1-1", "tool": "delegate", "child": "root-1-1", "args": `{"agent":"auditor","task":"time the steps"}`}),
 		eventOf(2000, "root", event.KindAgentWaiting, map[string]any{"children": []string{"root-1-0", "root-1-1"}}),
@@ -63,9 +65,10 @@ func teamEvents() []client.Event {
 		eventOf(2300, "root-1-0", event.KindTurnStarted, map[string]any{}),
 		eventOf(2300, "root-1-0", event.KindModelStarted, map[string]any{"model": "m"}),
 		eventOf(3300, "root-1-0", event.KindModelFinished, event.ModelFinished{Model: "m"}),
+		eventOf(3300, "root-1-0", event.KindToolValidated, map[string]any{"call": "1-0", "tool": "git_log"}),
 		eventOf(3300, "root-1-0", event.KindToolStarted, map[string]any{"call": "1-0", "tool": "git_log"}),
 		eventOf(5000, "root-1-0", event.KindToolFinished, map[string]any{"call": "1-0", "tool": "git_log"}),
-		eventOf(6500, "root-1-0", event.KindAgentFinished, map[string]any{"name": "historian", "stop_reason": "completed", "turns": 1}),
+		eventOf(6500, "root-1-0", event.KindAgentFinished, map[string]any{"name": "historian", "stop_reason": "completed", "turns": 1, "tool_calls": 1}),
 		eventOf(6500, "root", event.KindDelegationFinished, map[string]any{"call": "1-0", "tool": "delegate", "child": "root-1-0", "text": "three people wrote it"}),
 		eventOf(2200, "root-1-1", event.KindAgentStarted, map[string]any{"name": "auditor"}),
 		eventOf(3200, "root-1-1", event.KindTurnStarted, map[string]any{}),
@@ -80,7 +83,7 @@ func teamEvents() []client.Event {
 func endEvents() []client.Event {
 	return []client.Event{
 		eventOf(11000, "root-1-1", event.KindAgentFinished, map[string]any{"name": "auditor", "stop_reason": "canceled", "turns": 1, "detail": "by a person"}),
-		eventOf(11900, "root", event.KindAgentFinished, map[string]any{"name": "coordinator", "stop_reason": "canceled", "turns": 1}),
+		eventOf(11900, "root", event.KindAgentFinished, map[string]any{"name": "coordinator", "stop_reason": "canceled", "turns": 1, "tool_calls": 2}),
 		eventOf(12000, "super", event.KindRunFinished, event.Result{Type: "result", Reason: spec.ByCancel, Detail: "canceled by a person", Text: "Partial: the **linker** is slow.", Turns: 1, Budget: event.BudgetResult{Used: 8200, Limit: 100000}}),
 	}
 }

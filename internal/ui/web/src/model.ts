@@ -214,7 +214,7 @@ export class RunModel {
         a.usd = Math.max(a.usd, a.seen.usd); // a snapshot may be ahead of the events
         a.tokens = Math.max(a.tokens, a.seen.tokens);
         break;
-      case "tool.started": a.calls = Math.max(a.calls, ++a.seen.calls); break;
+      case "tool.validated": a.calls = Math.max(a.calls, ++a.seen.calls); break; // what the limit of tool calls counts: delegations, too
       case "message.assistant": this.delta.delete(e.agent); break;
       case "message.agent": this.note(e, d.from, e.agent, "message", d.text); break;
       case "agent.handed_off": this.handOff(e, d); break;
