@@ -45,11 +45,14 @@ func (b *builder) add(e client.Event) {
 	}
 	switch e.Kind {
 	case event.KindBudgetReserved, event.KindBudgetSettled:
-		b.report.CostEstimated = b.report.CostEstimated || client.DataOf[event.BudgetChanged](e).Estimated
+		d := client.DataOf[event.BudgetChanged](e)
+		b.report.CostEstimated = b.report.CostEstimated || d.Estimated
+		b.setCharged(d.Unknown, d.UsedUSD)
 	case event.KindRunFinished:
 		d := client.DataOf[event.Result](e)
 		b.report.CostEstimated = b.report.CostEstimated || d.CostEstimated
 		b.unpriced = !d.CostKnown
+		b.setCharged(d.Budget.Unknown, d.CostUSD)
 		b.report.Ended, b.report.Reason, b.report.EndedAt = true, d.Reason, e.TS
 	case event.KindAgentSpawned:
 		d := client.DataOf[event.AgentSpawned](e)
@@ -74,6 +77,13 @@ func (b *builder) add(e client.Event) {
 	case event.KindToolDenied:
 		d := client.DataOf[event.ToolDecided](e)
 		b.call(e, d.Call, d.Tool).Skipped = true
+	}
+}
+
+// setCharged takes over what the run was charged so far. Without calls of unknown usage the steps have all of it.
+func (b *builder) setCharged(unknown int64, usd float64) {
+	if unknown > 0 {
+		b.report.ChargedUnknown, b.report.ChargedUSD = unknown, usd
 	}
 }
 
@@ -224,10 +234,11 @@ func (t *Totals) addStep(s *Step) {
 		}
 	}
 	for _, c := range s.Calls {
-		switch {
-		case c.Skipped:
+		if c.Skipped { // a denial is no failure, too
 			t.Skipped++
-		case c.Attempts > 0:
+			continue
+		}
+		if c.Attempts > 0 {
 			t.Calls++
 		}
 		if c.Error != "" {

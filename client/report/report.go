@@ -29,9 +29,13 @@ type Report struct {
 	Totals
 	// CostEstimated: list prices of models behind a gateway, or charges for agents of other
 	// programs, are part of the costs.
-	CostEstimated bool    `json:"cost_estimated,omitempty"`
-	Agents        []Agent `json:"agents"`
-	Steps         []*Step `json:"steps"` // in the order in which they began
+	CostEstimated bool `json:"cost_estimated,omitempty"`
+	// ChargedUnknown is how many tokens the run was charged for calls of unknown usage, among them those that a process did
+	// not survive: no step has them. ChargedUSD is then what the run was charged in all.
+	ChargedUnknown int64   `json:"charged_unknown,omitempty"`
+	ChargedUSD     float64 `json:"charged_usd,omitempty"`
+	Agents         []Agent `json:"agents"`
+	Steps          []*Step `json:"steps"` // in the order in which they began
 	// Guardrails are what guardrails found, in the order of time.
 	Guardrails []Guardrail `json:"guardrails,omitempty"`
 }
@@ -55,7 +59,7 @@ type Totals struct {
 	Attempts int         `json:"model_attempts"`
 	Calls    int         `json:"tool_calls"` // those that began, of tools and delegations
 	Skipped  int         `json:"skipped_calls"`
-	Failed   int         `json:"failed_calls"`
+	Failed   int         `json:"failed_calls"` // of those that began
 	ModelMS  int64       `json:"model_ms"`
 	ToolMS   int64       `json:"tool_ms"` // without delegations
 	Usage    model.Usage `json:"usage"`

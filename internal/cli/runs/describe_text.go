@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -229,8 +230,21 @@ func addReport(p *console.Page, d description) {
 	rows = append(rows, []string{"tree", console.CountOf(len(r.Agents)+r.AgentsLeftOut, "agent"), fmt.Sprint(r.Turns), allCalls, term.FormatTokens(r.Budget.Used),
 		console.CostText(r.CostUSD, known, r.CostEstimated), console.Took(r.ModelMS), console.Took(r.ToolMS), term.CleanLine(string(r.Reason))})
 	p.AddTable(slices.Concat(console.Left("ID", "AGENT"), console.Right("TURNS", "CALLS", "TOKENS", "COST", "MODEL", "TOOLS"), console.Left("END")), rows)
-	p.AddLine(fmt.Sprintf("%s in total; tokens: %s in, %s out, %s cache reads, %s cache writes", console.Took(r.DurationMS), term.FormatTokens(r.Usage.Input),
-		term.FormatTokens(r.Usage.Output), term.FormatTokens(r.Usage.CacheRead), term.FormatTokens(r.Usage.CacheCreation)))
+	line := fmt.Sprintf("%s; tokens: %s in, %s out, %s cache reads, %s cache writes", describeDuration(d, time.Now()), term.FormatTokens(r.Usage.Input),
+		term.FormatTokens(r.Usage.Output), term.FormatTokens(r.Usage.CacheRead), term.FormatTokens(r.Usage.CacheCreation))
+	if r.Budget.Unknown > 0 {
+		line += fmt.Sprintf(", and %s charged for calls of unknown usage", term.FormatTokens(r.Budget.Unknown))
+	}
+	p.AddLine(line)
+}
+
+// describeDuration says how long a run took. The result of one that has not ended counts until its supervisor last worked.
+func describeDuration(d description, now time.Time) string {
+	began, err := time.Parse(time.RFC3339, d.Started)
+	if d.State == client.RunFinished || err != nil {
+		return console.Took(d.Result.DurationMS) + " in total"
+	}
+	return console.Took(d.Result.DurationMS) + " of work; " + term.FormatAge(now.Sub(began)) + " since it began"
 }
 
 // warningsShown is how many lines a description has for them.

@@ -83,10 +83,30 @@ func (p *reportPage) draw() []string {
 		heads = append(heads, "FAIL")
 	}
 	p.AddTable(append(console.Left("AGENT"), console.Right(heads...)...), rows)
-	if r.Unknown > 0 {
-		p.AddLine(p.style.Yellow(fmt.Sprintf("%s of unknown usage: the result of the run charges what was reserved for them", console.CountOf(r.Unknown, "model call"))))
+	if text := describeUnknown(r); text != "" {
+		p.AddLine(p.style.Yellow(text))
 	}
 	return p.Lines
+}
+
+// describeUnknown says what the run was charged for calls of unknown usage, which are in no sum; "": there were none. A call
+// that ended with its process left no attempt.
+func describeUnknown(r report.Report) string {
+	if r.Unknown == 0 && r.ChargedUnknown == 0 {
+		return ""
+	}
+	text := "model calls of unknown usage"
+	if r.Unknown > 0 {
+		text = console.CountOf(r.Unknown, "model call") + " of unknown usage"
+	}
+	if r.ChargedUnknown == 0 {
+		return text + ": the result of the run charges what was reserved for them"
+	}
+	text += ": " + term.FormatTokens(r.ChargedUnknown) + " tokens were charged for them, which no step has"
+	if r.ChargedUSD > 0 {
+		text += "; with them the run has cost " + term.FormatUSD(r.ChargedUSD, r.CostEstimated)
+	}
+	return text
 }
 
 // totalsRow is a row of the table of sums. It counts skipped and failed calls if the run has any.
