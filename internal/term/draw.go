@@ -39,7 +39,7 @@ func (t *Tree) Lines(s Style, now time.Time, width, height int) []string {
 	room := columnsOf(rows).within(width)
 	var lines []string
 	for _, r := range rows {
-		lines = append(lines, Truncate(r.drawRow(s, room, width, now), width))
+		lines = append(lines, Truncate(t.drawRow(r, s, room, width, now), width))
 	}
 	if left > 0 {
 		lines = append(lines, s.Dim("… "+FormatCount(left, "more line")))
@@ -188,12 +188,15 @@ func (m *member) displayName() string {
 	return m.name
 }
 
-func (r treeRow) drawRow(s Style, columns treeColumns, width int, now time.Time) string {
+func (t *Tree) drawRow(r treeRow, s Style, columns treeColumns, width int, now time.Time) string {
 	if r.m == nil {
 		return s.Dim(fmt.Sprintf("%s✓ %d more done", r.branch, r.moreDone))
 	}
 	m := r.m
-	mark, doing := m.markAndActivity(s, now)
+	mark, doing := m.markAndActivity(s, t.clock(now))
+	if t.interrupted && m.isLost() {
+		mark, doing = s.Yellow("○"), s.Yellow("interrupted")+": "+doing
+	}
 	name := Pad(CleanLine(m.displayName()), max(1, columns.names-Width(r.branch)-2))
 	id := columns.drawID(s, m.shownID())
 	turn := ""
@@ -262,7 +265,7 @@ func (t *Tree) Summary(s Style, now time.Time) string { return t.summary(s, now,
 func (t *Tree) summary(s Style, now time.Time, bar bool) string {
 	end := t.Ended
 	if end.IsZero() {
-		end = now
+		end = t.clock(now)
 	}
 	var b strings.Builder
 	b.WriteString("tokens ")
@@ -283,8 +286,12 @@ func (t *Tree) summary(s Style, now time.Time, bar bool) string {
 	if !t.Began.IsZero() {
 		fmt.Fprintf(&b, "   %s", formatClock(end.Sub(t.Began)))
 	}
-	if t.notice != "" {
-		b.WriteString("   " + s.Yellow(CleanLine(t.notice)))
+	notice := t.notice
+	if t.interrupted {
+		notice = interruptedNotice
+	}
+	if notice != "" {
+		b.WriteString("   " + s.Yellow(CleanLine(notice)))
 	}
 	return b.String()
 }

@@ -50,6 +50,9 @@ func (t *Timeline) Lines(s Style, now time.Time, width int) []string {
 	agents := len(t.tree.Agents())
 	axis, bars, legend := t.Window(s, now, width, 0, agents)
 	lines := append(append([]string{axis}, bars...), legend...)
+	if t.tree.interrupted {
+		lines = append(lines, Truncate(s.Yellow(interruptedNotice), width))
+	}
 	for _, sp := range t.spans {
 		if sp.Kind == VetoSpan && len(lines) < vetoLines+agents {
 			lines = append(lines, Truncate(fmt.Sprintf("%s  %s  turn %d  vetoed by %s, policy version %d", FormatDuration(time.Duration(sp.StartMS)*time.Millisecond),

@@ -196,3 +196,25 @@ func TestWaitsForAThrottleAreShown(t *testing.T) {
 		}
 	}
 }
+
+// What was in progress when the process died looks neither alive nor longer than it was: in the tree and in the timeline.
+func TestAnInterruptedRunStandsStill(t *testing.T) {
+	line := buildTimeline(t, timelineEvents[:5])
+	line.Tree().MarkInterrupted()
+	now := time.Date(2026, 1, 2, 4, 0, 0, 0, time.UTC)
+	tree := strings.Join(line.Tree().Lines(Style{}, now, 100, 20), "\n")
+	if !strings.Contains(tree, "○ coordinator  turn 1   interrupted: thinking") || !strings.Contains(tree, "   00:00   interrupted: no process works on it") {
+		t.Error(tree)
+	}
+	spans := line.Spans(now)
+	if last := spans[len(spans)-1]; last.EndMS != 500 || !last.Open {
+		t.Errorf("%+v", last)
+	}
+	if lines := line.Lines(Style{}, now, 80); lines[len(lines)-1] != "interrupted: no process works on it" {
+		t.Errorf("%q", lines)
+	}
+	line.AddEvent(parseEvent(t, eventAt(9000, "root", "agent.resumed", `{"phase":"thinking"}`))) // another process continues it
+	if text := strings.Join(line.Tree().Lines(Style{}, now, 100, 20), "\n"); strings.Contains(text, "interrupted") {
+		t.Error(text)
+	}
+}

@@ -28,9 +28,12 @@ type Tree struct {
 	frozen   map[string]bool // agents whose budget, with that of those below them, a person froze
 	order    []string        // of arrival
 	handoffs int
-	notice   string // about the run as a whole
-	shortage string // the limit that did not cover the newest attempt that was refused or made the last one
-	arranged *arrangement
+	notice   string    // about the run as a whole
+	last     time.Time // of the newest event
+	// interrupted: no process works on the run.
+	interrupted bool
+	shortage    string // the limit that did not cover the newest attempt that was refused or made the last one
+	arranged    *arrangement
 }
 
 // arrangement is the order in which the agents are drawn. It is made anew once an agent, a parent or a name has come.
@@ -66,7 +69,7 @@ func (t *Tree) Row(s Style, id string, width int, now time.Time) string {
 	if !ok {
 		return ""
 	}
-	return Truncate(a.rows[i].drawRow(s, a.need.within(width), width, now), width)
+	return Truncate(t.drawRow(a.rows[i], s, a.need.within(width), width, now), width)
 }
 
 // ParentOf returns the id of the agent that has delegated to an agent; "" for the first one.
@@ -172,6 +175,7 @@ func (t *Tree) Shortage() string { return t.shortage }
 // AddEvent adds the next event of the run.
 func (t *Tree) AddEvent(e client.Event) {
 	at, _ := time.Parse(time.RFC3339, e.TS) // zero if the sender wrote none
+	t.noteTime(at)
 	switch e.Agent {
 	case "super":
 		t.applyRunEvent(e, at)

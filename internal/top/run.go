@@ -75,7 +75,9 @@ func (r *openRun) applyFetched(f Fetched) {
 	switch e := f.Effect.(type) {
 	case FetchRun:
 		if info, ok := f.Data.(client.RunInfo); ok && e.Run == r.id {
-			r.info, r.known, r.stale = info, true, false
+			if r.info, r.known, r.stale = info, true, false; info.State == client.RunInterrupted {
+				r.tree().MarkInterrupted()
+			}
 		}
 	case FetchBudget:
 		if info, ok := f.Data.(client.RunInfo); ok && e.Run == r.id {

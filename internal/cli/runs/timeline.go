@@ -41,6 +41,9 @@ func (cs *Commands) printTimeline(ctx context.Context, s *session.Session, run s
 	if err != nil {
 		return err
 	}
+	if err := markInterrupted(ctx, s, run, t.Tree()); err != nil {
+		return err
+	}
 	if cs.Console.Output != "table" {
 		return cs.Console.PrintData(t.Spans(time.Now()))
 	}

@@ -56,8 +56,23 @@ func (cs *Commands) printTree(ctx context.Context, s *session.Session, run strin
 	if err != nil {
 		return err
 	}
+	if err := markInterrupted(ctx, s, run, &t); err != nil {
+		return err
+	}
 	width, _ := term.Size(cs.Console.Out)
 	return cs.Console.Write([]byte(strings.Join(t.Lines(cs.Console.Style, time.Now(), width, allLines), "\n") + "\n"))
+}
+
+// markInterrupted marks the tree of a run that no process works on.
+func markInterrupted(ctx context.Context, s *session.Session, run string, t *term.Tree) error {
+	if !t.Ended.IsZero() {
+		return nil
+	}
+	info, err := s.State(ctx, run)
+	if err == nil && info.State == client.RunInterrupted {
+		t.MarkInterrupted()
+	}
+	return err
 }
 
 // allLines means no limit: output that is not redrawn may be of any length.
