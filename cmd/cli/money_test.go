@@ -107,8 +107,8 @@ func TestALimitThatIsShortIsNamed(t *testing.T) {
 	const claude = "anthropic/claude-sonnet-5-5"
 	for _, c := range []struct{ model, limit, value, screen, event string }{
 		{claude, "--max-tokens", "300", "stopped: token_budget: even a closing turn needs up to ", event.KindBudgetDenied + "        root 0/300 used, 0 reserved token_budget: the run's limit of 300 tokens: 0 used, 300 free, the next call needs "},
-		{claude, "--max-budget-usd", "0.0001", "more than the run's limit", "cost_budget: the run's limit of $0.0001: $0.00 used, $0.0001 free, the next call needs $"},
-		{claude, "--max-agent-budget-usd", "0.0001", "stopped: cost_budget: ", "cost_budget: the agent's limit of $0.0001: $0.00 used, $0.0001 free, the next call needs $"},
+		{claude, "--max-budget-usd", "0.0001", "more than the run's limit", "cost_budget: the run's limit of $0.0001: $0 used, $0.0001 free, the next call needs $"},
+		{claude, "--max-agent-budget-usd", "0.0001", "stopped: cost_budget: ", "cost_budget: the agent's limit of $0.0001: $0 used, $0.0001 free, the next call needs $"},
 		{"script/long.yaml", "--max-tokens", "2000", "stopped: token_budget: the run's limit of 2k tokens: ", event.KindBudgetExhausted},
 	} {
 		screen := openScreen(t, command("run", "-m", c.model, "--dir", "work", "--agents", ".", "--agent", "writer", c.limit, c.value, "Go."), 200, 24)

@@ -8,18 +8,6 @@ import (
 	"github.com/troupe-run/troupe/budget"
 )
 
-// FormatUSD formats dollars for people: $1.00, $0.02, $0.0004. An estimate has a ~ before it.
-func FormatUSD(usd float64, estimated bool) string {
-	text := fmt.Sprintf("$%.2f", usd)
-	if usd > 0 && usd < 0.01 {
-		text = fmt.Sprintf("$%.4f", usd)
-	}
-	if estimated {
-		return "~" + text
-	}
-	return text
-}
-
 // FormatMoney formats what a run has spent, its limit in dollars and what is reserved: $0.02 of $1.00 (0.04 held).
 // "" means that there is neither a limit nor a cost.
 func FormatMoney(used, limit, held float64, estimated bool) string {

@@ -87,7 +87,7 @@ func (t *Timeline) Window(s Style, now time.Time, width, from, count int) (axis 
 		list := spans[r.m.id]
 		name := Pad(CleanLine(r.m.displayName()), max(1, names-Width(r.branch)))
 		bars = append(bars, Truncate(s.Dim(r.branch)+s.Bold(name)+room.drawID(s, r.m.shownID())+" "+drawBar(s, list, columns, total, used)+" "+
-			fmt.Sprintf("%*s", tookColumns, activeTime(list)), width))
+			fmt.Sprintf("%*s", tookColumns, timeOf(r.m, list)), width))
 	}
 	return Truncate(Pad("", head)+" "+s.Dim(drawAxis(columns, total)), width), bars, drawLegend(s, used, width)
 }
@@ -133,6 +133,14 @@ func dominantStyle(list []Span, from, to int64) int {
 		}
 	}
 	return best
+}
+
+// timeOf returns how long an agent took, as the tree says it once the agent has ended.
+func timeOf(m *member, list []Span) string {
+	if m.began.IsZero() || m.ended.IsZero() {
+		return activeTime(list)
+	}
+	return FormatDuration(m.ended.Sub(m.began))
 }
 
 // activeTime returns the time from the first span of an agent to the end of its last.

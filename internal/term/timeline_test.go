@@ -75,9 +75,9 @@ func buildTimeline(t *testing.T, docs []string) *Timeline {
 func TestTheTimelineIsBarsOverTheTimeOfTheRun(t *testing.T) {
 	want := []string{
 		"                       0               4.0s            8.0s       12.0s",
-		"coordinator   root     ··██████░░░░░░░░░░░░░░░░░░░░░░░░░░░░░███████████    11.8s",
-		"├─ historian  root-1-0         ·████▓▓▓▓▓▓▓▓▓▓▓──                           4.2s",
-		"└─ auditor    root-1-1         ·····███××××██??????????▓▓▓▓                 6.8s",
+		"coordinator   root     ··██████░░░░░░░░░░░░░░░░░░░░░░░░░░░░░███████████    11.9s",
+		"├─ historian  root-1-0         ·████▓▓▓▓▓▓▓▓▓▓▓──                           4.3s",
+		"└─ auditor    root-1-1         ·····███××××██??????????▓▓▓▓                 6.9s",
 		"█ model   ? waits for a person   ▓ tool   × waits to try again",
 		"· waits for the budget   ░ waits for children   ─ rest of a turn",
 	}

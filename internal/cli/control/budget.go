@@ -197,7 +197,7 @@ func (cs *Commands) printBudget(ctx context.Context, s *session.Session, run str
 func amountRow(name string, cells []string) []string { return append([]string{name}, cells...) }
 
 func amountCells(v budget.Amount, known, estimated bool) []string {
-	return []string{fmt.Sprint(v.Tokens), console.CostText(float64(v.Nano)/budget.NanoPerUSD, known, estimated), fmt.Sprint(v.Calls)}
+	return []string{term.FormatTokens(v.Tokens), console.CostText(float64(v.Nano)/budget.NanoPerUSD, known, estimated), fmt.Sprint(v.Calls)}
 }
 
 func limitCells(l budget.Limit) []string {

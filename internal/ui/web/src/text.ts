@@ -45,29 +45,35 @@ const callQuestion = "May this run?\n"; // the first line of a question about a 
 /** modelName is the route of a model as people read it: the path of a script has one slash before it. */
 export const modelName = (route: unknown, max = 80): string => line(route, max).replace(/^script\/\//, "script/");
 
+// Figures are formatted as the commands do it (internal/term/figures.go); internal/term/testdata/figures.json has the cases of
+// both. A half is rounded up: the formatters of Go and of browsers differ there.
+const rounded = (n: number, unit: number): number => Math.floor(n / unit + 0.5);
+
 export function tokens(n: number | undefined): string {
   if (!n) return "0";
   if (n < 1000) return String(n);
-  return n < 1e6 ? (n / 1e3).toFixed(n < 1e4 ? 1 : 0) + "k" : (n / 1e6).toFixed(1) + "M";
+  const k = rounded(n, 100);
+  return k < 1e4 ? k / 10 + "k" : rounded(n, 1e5) / 10 + "M";
 }
 
 export function usd(n: number | undefined): string {
   if (!n) return "$0";
-  return "$" + (n >= 0.01 ? n.toFixed(2) : n.toPrecision(1));
+  return "$" + (n < 0.01 ? (Math.floor(n * 1e4 + 0.5) / 1e4).toFixed(4) : (Math.floor(n * 1e2 + 0.5) / 1e2).toFixed(2));
 }
 
 export function took(ms: number): string {
-  if (ms < 1000) return Math.round(ms) + "ms";
-  if (ms < 60000) return (ms / 1000).toFixed(1) + "s";
-  const m = Math.floor(ms / 60000);
-  return m < 60 ? `${m}m${String(Math.floor((ms % 60000) / 1000)).padStart(2, "0")}s` : `${Math.floor(m / 60)}h${String(m % 60).padStart(2, "0")}m`;
+  if (ms < 1000) return Math.max(0, Math.floor(ms)) + "ms";
+  const tenths = rounded(ms, 100);
+  if (tenths < 600) return (tenths / 10).toFixed(1) + "s";
+  const m = Math.max(1, Math.floor(ms / 60000)); // 59.96s
+  return m < 60 ? `${m}m${String(ms < 60000 ? 0 : Math.floor((ms % 60000) / 1000)).padStart(2, "0")}s` : `${Math.floor(m / 60)}h${String(m % 60).padStart(2, "0")}m`;
 }
 
 export function age(stamp: string | number | undefined): string {
   const at = typeof stamp === "number" ? stamp : Date.parse(stamp ?? "");
   if (!at) return "";
   const s = Math.max(0, (Date.now() - at) / 1000);
-  return s < 60 ? Math.floor(s) + "s" : s < 3600 ? Math.floor(s / 60) + "m" : s < 86400 ? Math.floor(s / 3600) + "h" : Math.floor(s / 86400) + "d";
+  return s < 60 ? Math.floor(s) + "s" : s < 3600 ? Math.floor(s / 60) + "m" : s < 172800 ? Math.floor(s / 3600) + "h" : Math.floor(s / 86400) + "d";
 }
 
 /** spent is what a run has spent of its limits; "~" marks list prices of models behind a gateway. */
