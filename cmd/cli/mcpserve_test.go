@@ -144,7 +144,7 @@ func TestAnMCPClientThatLeavesCancelsItsRun(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the server ended with %v", err)
 	}
-	if out, err := h.command("list").Output(); err != nil || !strings.Contains(string(out), "aborted_tools") {
+	if out, err := h.command("list").Output(); err != nil || !strings.Contains(string(out), "canceled (tool aborted)") {
 		t.Errorf("list: %v\n%s", err, out)
 	}
 }

@@ -369,7 +369,7 @@ func TestSignalsEndARunWithItsResult(t *testing.T) {
 				}
 			}
 			out, err := s.command("list").Output()
-			if err != nil || !strings.Contains(string(out), "finished  aborted_tools") {
+			if err != nil || !strings.Contains(string(out), "finished  canceled (tool aborted)") {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})

@@ -200,9 +200,9 @@ func TestTopByKeyboard(t *testing.T) {
 			screen.press("c")
 			screen.until("cancel run watched?", "! now")
 			screen.press("!")
-			screen.until("watched aborted_tools")
+			screen.until("watched canceled (tool aborted)")
 			screen.press("3")
-			screen.until("reason", "aborted_tools")
+			screen.until("reason", "canceled (tool aborted)")
 			screen.press("q")
 			if code := screen.leave(); code != 0 {
 				t.Errorf("exit %d\n%s", code, screen)

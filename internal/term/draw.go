@@ -216,7 +216,7 @@ func (m *member) markAndActivity(s Style, now time.Time) (mark, doing string) {
 	case m.reason == "completed":
 		return s.Green("✓"), "done" + m.elapsedSuffix(now)
 	case m.reason != "":
-		text := CleanLine(string(m.reason))
+		text := FormatReason(m.reason)
 		if m.detail != "" {
 			text += ": " + CleanLine(m.detail)
 		}

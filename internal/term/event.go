@@ -159,7 +159,7 @@ func describeRun(e client.Event) (string, bool) {
 		return describeNarrowing(d), ok
 	}
 	d, ok := decodeData[event.Result](e)
-	text := fmt.Sprintf("%s  %s  %s tokens  %s  %s", d.Reason, FormatCount(d.Turns, "turn"), formatTokens(d.Budget.Used),
+	text := fmt.Sprintf("%s  %s  %s tokens  %s  %s", FormatReason(d.Reason), FormatCount(d.Turns, "turn"), formatTokens(d.Budget.Used),
 		FormatCount(len(d.Agents)+d.AgentsLeftOut, "agent"), FormatDuration(time.Duration(d.DurationMS)*time.Millisecond))
 	if money := FormatMoney(d.CostUSD, d.Budget.LimitUSD, d.Budget.ReservedUSD, d.CostEstimated); money != "" {
 		text += "  " + money
@@ -189,7 +189,7 @@ func describeAgent(e client.Event) (string, bool) {
 		return d.Phase, ok
 	case event.KindAgentFinished:
 		d, ok := decodeData[event.AgentFinished](e)
-		return strings.TrimSpace(fmt.Sprintf("%s  %s  %s  %s tokens  %s", d.Reason, FormatCount(d.Turns, "turn"), FormatCount(d.Calls, "tool call"),
+		return strings.TrimSpace(fmt.Sprintf("%s  %s  %s  %s tokens  %s", FormatReason(d.Reason), FormatCount(d.Turns, "turn"), FormatCount(d.Calls, "tool call"),
 			formatTokens(d.Usage.Total()), d.Detail)), ok
 	case event.KindQueryAsked, event.KindAgentParked:
 		d, ok := decodeData[event.AgentParked](e)

@@ -49,7 +49,7 @@ func stopText(m *Model) []string {
 		pairs = append(pairs, [2]string{"next", nextStep(m)})
 	} else {
 		used, cost := spendTexts(spendOf(client.RunInfo{Result: result}))
-		pairs = append(pairs, [2]string{"reason", cleanLine(string(result.Reason))}, [2]string{"detail", cleanLine(result.Detail)},
+		pairs = append(pairs, [2]string{"reason", term.FormatReason(result.Reason)}, [2]string{"detail", cleanLine(result.Detail)},
 			[2]string{"turns", fmt.Sprint(result.Turns)}, [2]string{"tokens", used}, [2]string{"cost", cost})
 		answer = append([]string{"", s.Bold("Result")}, s.Markdown(term.CleanText(clip.Prefix(result.Text, textBytesMax)), m.width)...)
 	}

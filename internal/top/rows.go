@@ -41,7 +41,7 @@ func shortRun(id string, width int) string {
 func stateOf(r client.RunInfo) string {
 	switch {
 	case r.State == client.RunFinished && r.Result != nil && r.Result.Reason != "":
-		return string(r.Result.Reason)
+		return term.FormatReason(r.Result.Reason)
 	case r.Position > 0:
 		return fmt.Sprintf("%s %d", r.State, r.Position)
 	}
@@ -111,7 +111,7 @@ func runHead(width int) string {
 }
 
 func runRow(m *Model, r client.RunInfo) string {
-	state := stateOf(r)
+	state, _, _ := strings.Cut(stateOf(r), " (") // of a cancel what it ended has no room
 	used, cost := spendTexts(spendOf(r))
 	row := term.Pad(shortRun(r.RunID, m.width), runColumns(m.width)) + " " + colorState(m.style, state, term.Pad(cleanLine(state), stateColumns)) + " " +
 		term.Pad(m.age(r.Started), ageColumns) + " " + term.Pad(used, spendColumns) + " "

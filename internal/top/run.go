@@ -106,7 +106,7 @@ func (r *openRun) isFinished() bool {
 // state is the state of the run in one word, as the list of runs has it.
 func (r *openRun) state() string {
 	if result := r.tree().Result; result != nil {
-		return string(result.Reason)
+		return term.FormatReason(result.Reason)
 	}
 	if !r.known {
 		return "reading"

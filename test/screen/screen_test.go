@@ -83,7 +83,7 @@ func (d *desk) work() {
 	d.keys("c")
 	d.until("! now")
 	d.keys("!")
-	d.until("aborted_tools")
+	d.until("canceled (tool aborted)")
 	d.restartNode()
 	d.keys("2")
 	d.until("[2 Transcript]", "sleep 100", "f fork")

@@ -49,7 +49,7 @@ func stopLine(r event.Result, command func(string) string) string {
 	case r.Reason == spec.ByCancel:
 		word, detail = "canceled", strings.TrimPrefix(detail, "canceled ")
 	case slices.Contains(CanceledReasons, r.Reason):
-		word, detail = "canceled ("+string(r.Reason)+")", strings.TrimPrefix(detail, "canceled ")
+		word, detail = term.FormatReason(r.Reason), strings.TrimPrefix(detail, "canceled ")
 	}
 	if detail != "" {
 		word += ": " + detail
@@ -100,7 +100,7 @@ func stopCause(r event.Result) string {
 			break
 		}
 		below, detail = child.ID, child.Detail
-		cause = "agent " + child.Name + " (" + string(child.ID) + ") ended with " + string(child.Reason)
+		cause = "agent " + child.Name + " (" + string(child.ID) + ") ended with " + term.FormatReason(child.Reason)
 		if child.Detail != "" {
 			cause += ": " + child.Detail
 		}

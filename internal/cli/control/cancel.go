@@ -283,7 +283,7 @@ func (cs *Commands) printCanceled(c cancelReport) error {
 		return cs.Console.Print(term.CleanLine(c.Account.Text))
 	}
 	if c.Already {
-		return cs.Console.Print(fmt.Sprintf("run %s had ended before: %s", c.Run, c.Result.Reason))
+		return cs.Console.Print(fmt.Sprintf("run %s had ended before: %s", c.Run, term.FormatReason(c.Result.Reason)))
 	}
 	text := fmt.Sprintf("%d of %d stopped, %d orphans", len(c.Stopped), len(c.Stopped)+len(c.Orphans), len(c.Orphans))
 	if account := c.Result; c.Agent == "" && account != nil && account.Cancel != nil {
@@ -292,7 +292,7 @@ func (cs *Commands) printCanceled(c cancelReport) error {
 	for _, m := range session.AgentResults(c.Result) {
 		for _, id := range c.Stopped {
 			if string(m.ID) == id {
-				text += fmt.Sprintf("\n  %s  %s  %s", term.CleanLine(id), term.CleanLine(m.Name), term.CleanLine(string(m.Reason)))
+				text += fmt.Sprintf("\n  %s  %s  %s", term.CleanLine(id), term.CleanLine(m.Name), term.FormatReason(m.Reason))
 			}
 		}
 	}

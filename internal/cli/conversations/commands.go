@@ -120,7 +120,7 @@ func (cs *Commands) printRuns(runs []client.ConversationRun) error {
 		at := max(r.QueuedMS, r.BegunMS, r.EndedMS)
 		reason := "-"
 		if r.Reason != "" {
-			reason = term.CleanLine(string(r.Reason))
+			reason = term.FormatReason(r.Reason)
 		}
 		rows[i] = []string{term.CleanLine(r.ID), string(r.Status), reason, console.Age(time.UnixMilli(at).UTC().Format(time.RFC3339)),
 			term.Truncate(term.CleanLine(r.Title), titleColumns)}

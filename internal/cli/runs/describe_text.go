@@ -63,7 +63,7 @@ func hasFailed(d description) bool { return d.Result != nil && d.Result.IsError 
 func describedState(d description) string {
 	text := stateText(d.RunInfo)
 	if r := d.Result; r != nil && r.Reason != "" {
-		text += ": " + string(r.Reason)
+		text += ": " + term.FormatReason(r.Reason)
 		if r.Partial {
 			text += ", partial"
 		}
@@ -215,7 +215,7 @@ func addReport(p *console.Page, d description) {
 	calls := 0
 	for _, m := range r.Agents {
 		calls += m.Calls
-		end := string(m.Reason)
+		end := term.FormatReason(m.Reason)
 		if m.Phase != "done" {
 			end = m.Phase
 		}
@@ -228,7 +228,7 @@ func addReport(p *console.Page, d description) {
 		rows = append(rows, []string{"…", "and " + console.CountOf(r.AgentsLeftOut, "agent") + ": `troupe tree " + r.Run + "`"})
 	}
 	rows = append(rows, []string{"tree", console.CountOf(len(r.Agents)+r.AgentsLeftOut, "agent"), fmt.Sprint(r.Turns), allCalls, term.FormatTokens(r.Budget.Used),
-		console.CostText(r.CostUSD, known, r.CostEstimated), console.Took(r.ModelMS), console.Took(r.ToolMS), term.CleanLine(string(r.Reason))})
+		console.CostText(r.CostUSD, known, r.CostEstimated), console.Took(r.ModelMS), console.Took(r.ToolMS), term.FormatReason(r.Reason)})
 	p.AddTable(slices.Concat(console.Left("ID", "AGENT"), console.Right("TURNS", "CALLS", "TOKENS", "COST", "MODEL", "TOOLS"), console.Left("END")), rows)
 	line := fmt.Sprintf("%s; tokens: %s in, %s out, %s cache reads, %s cache writes", describeDuration(d, time.Now()), term.FormatTokens(r.Usage.Input),
 		term.FormatTokens(r.Usage.Output), term.FormatTokens(r.Usage.CacheRead), term.FormatTokens(r.Usage.CacheCreation))

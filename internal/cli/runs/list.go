@@ -125,7 +125,7 @@ func runRow(r client.RunInfo) []string {
 	row := []string{term.CleanLine(r.RunID), stateText(r), "-", "-", "-", "-", console.Age(r.Started), term.Truncate(term.CleanLine(r.Title), titleColumns)}
 	spend := r.Spend
 	if d := r.Result; d != nil {
-		row[2] = term.CleanLine(string(d.Reason))
+		row[2] = term.FormatReason(d.Reason)
 		row[3] = fmt.Sprint(d.Turns)
 		spend = &event.Spend{CostUSD: d.CostUSD, CostKnown: d.CostKnown, CostEstimated: d.CostEstimated, Budget: d.Budget}
 	}

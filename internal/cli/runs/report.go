@@ -68,7 +68,7 @@ func (p *reportPage) draw() []string {
 	}
 	end := "not ended"
 	if r.Ended {
-		end = string(r.Reason)
+		end = term.FormatReason(r.Reason)
 	}
 	rows = append(rows, totalsRow(p.style.Bold(term.CleanLine(end))+" after "+console.Took(r.DurationMS), r.Totals, r))
 	for _, g := range r.Guardrails {

@@ -131,7 +131,7 @@ func (cs *Commands) showEnd(word string, without error) error {
 			return &exit.Failure{Code: exit.NoNode, Err: fmt.Errorf("%s has not ended (%s), and no node is running", run, info.State),
 				Hint: s.Command("run --resume "+run) + " continues it; " + s.Command("transcript "+run) + " and " + s.Command("events "+run) + " show what it has done"}
 		}
-		cs.Console.Say(term.CleanLine(fmt.Sprintf("%s has ended (%s), and no node is running: this is its result", run, info.Result.Reason)))
+		cs.Console.Say(term.CleanLine(fmt.Sprintf("%s has ended (%s), and no node is running: this is its result", run, term.FormatReason(info.Result.Reason))))
 		cs.Console.Say(term.CleanLine("a page with its tree, timeline and transcripts: " + s.Command("export "+run+" --html") + " > run.html"))
 		return cs.Console.PrintResult(*info.Result, s.Command)
 	})

@@ -47,7 +47,7 @@ export const explainUnsent = (e: unknown): string => (e instanceof TypeError ? "
 export const Text = ({ text, max }: { text: unknown; max?: number }) => <pre class="text">{clean(text, max)}</pre>;
 
 /** Badge is a state or a stop reason; in a narrow column a cancel is only that. */
-export const Badge = ({ state, narrow }: { state: string; narrow?: boolean }) => <span class={"badge s-" + state.replace(/[^a-z_]/g, "")} title={line(reasonText(state))}>{line(narrow ? reasonText(state).split(",")[0] : reasonText(state))}</span>;
+export const Badge = ({ state, narrow }: { state: string; narrow?: boolean }) => <span class={"badge s-" + state.replace(/[^a-z_]/g, "")} title={line(reasonText(state))}>{line(narrow ? reasonText(state).split(" (")[0] : reasonText(state))}</span>;
 
 export const Problem = ({ text }: { text: string }) => (text ? <p class="problem" role="alert">{line(text, 500)}</p> : null);
 

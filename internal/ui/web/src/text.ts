@@ -86,9 +86,9 @@ export function spent(s: Spend | undefined, unit = ""): string {
   return used + " · " + money + (b.limit_usd ? " of " + usd(b.limit_usd) : "") + (b.reserved_usd ? ` (${usd(b.reserved_usd)} held)` : "");
 }
 
-/** reasonText is a stop reason as people read it: of a cancel it says what it ended, too. */
+/** reasonText is a stop reason as people read it: of a cancel it says what it ended, too, in the words of the commands. */
 export const reasonText = (reason: string): string => reasons[reason] ?? reason.replace(/_/g, " ");
-const reasons: Record<string, string> = { aborted_tools: "canceled, its tool calls aborted", aborted_streaming: "canceled, its model call aborted" };
+const reasons: Record<string, string> = { aborted_tools: "canceled (tool aborted)", aborted_streaming: "canceled (model call aborted)" };
 
 /** spendOf is the spend of a run that has ended, or of one at work as its last published state says. */
 export function spendOf(r: Result | null | undefined, live?: Spend): Spend | undefined {
