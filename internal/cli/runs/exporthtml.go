@@ -69,6 +69,9 @@ func readRunFile(ctx context.Context, s *session.Session, run string) (doc ui.Ru
 	if err != nil {
 		return doc, err
 	}
+	if info.State == client.RunInterrupted {
+		t.Tree().MarkInterrupted()
+	}
 	for _, span := range t.Spans(time.Now()) {
 		raw, err := json.Marshal(span)
 		if err != nil {
