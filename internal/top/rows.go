@@ -144,13 +144,16 @@ func nodeRows(m *Model) (keys []string) {
 }
 
 const (
-	nodeColumns  = 18
-	countColumns = 6
+	nodeColumns  = 14
+	countColumns = 6 // of a number under a shorter word
 )
+
+// nodeCounts are the heads of the numbers of a node: the words of "troupe nodes list" and of the page.
+var nodeCounts = []string{"SHARDS", "ACTORS", "BUSY", "PASSIVATED", "RUNS"}
 
 func nodeHead() string {
 	head := "  " + term.Pad("NODE", nodeColumns) + " " + term.Pad("STATE", ageColumns+4) + " "
-	for _, name := range []string{"SHARDS", "ACTORS", "BUSY", "PASSIV", "RUNS"} {
+	for _, name := range nodeCounts {
 		head += fmt.Sprintf("%*s ", countColumns, name)
 	}
 	return head + term.Pad(" AGE", ageColumns+1) + " VERSION"
@@ -158,8 +161,12 @@ func nodeHead() string {
 
 func nodeRow(m *Model, n client.NodeInfo) string {
 	row := m.style.Bold(term.Pad(cleanLine(n.Name), nodeColumns)) + " " + term.Pad(cleanLine(n.State), ageColumns+4) + " "
-	for _, v := range []int64{int64(n.Held()), n.Live, n.Busy, n.Resting, int64(n.LiveRuns + n.QueuedRuns)} {
-		row += fmt.Sprintf("%*d ", countColumns, v)
+	shards := fmt.Sprint(n.Held())
+	if n.State == "alone" { // it owns all logs
+		shards = "all"
+	}
+	for i, v := range []string{shards, countText(n.Live), countText(n.Busy), countText(n.Resting), fmt.Sprint(n.LiveRuns + n.QueuedRuns)} {
+		row += fmt.Sprintf("%*s ", max(countColumns, len(nodeCounts[i])), v)
 	}
 	row += " " + term.Pad(m.age(n.Started), ageColumns) + " " + cleanLine(n.Version)
 	if h := n.LogHealth; h != nil {

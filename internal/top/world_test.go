@@ -113,6 +113,7 @@ func teamNodes() []client.NodeInfo {
 	return []client.NodeInfo{
 		{ID: "n1", Name: "rack7", Host: "rack7.example.com", State: "live", Version: "0.1.0", Started: began.Add(-48 * time.Hour).Format(time.RFC3339), Live: 3, Busy: 1, Resting: 2, LiveRuns: 1, QueuedRuns: 1, Pools: map[string][]int{"default": {0, 1, 2}}},
 		{ID: "n2", Name: "rack8", State: "leaving", Version: "0.1.0", Started: began.Format(time.RFC3339), LogHealth: &client.LogHealth{Why: "no space left on device", Remedy: "free some"}},
+		{ID: "n3", Name: "desk", State: "alone", Version: "0.1.0", Started: began.Format(time.RFC3339), Live: 2, Resting: 1, LiveRuns: 1},
 	}
 }
 

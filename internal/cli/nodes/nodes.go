@@ -68,5 +68,5 @@ func (cs *Commands) printNodes(list []client.NodeInfo) error {
 		}
 		rows[i] = []string{term.CleanLine(n.Name), term.CleanLine(n.State), pools, shards, fmt.Sprint(n.Live), fmt.Sprint(n.Busy), fmt.Sprint(n.Resting), term.CleanLine(n.Host), fmt.Sprint(n.PID), console.Age(n.Started), console.Age(n.Heard), term.CleanLine(n.Version), term.CleanLine(n.ID), term.CleanLine(profile)}
 	}
-	return cs.Console.PrintTable([]string{"NODE", "STATE", "POOLS", "SHARDS", "LIVE", "BUSY", "RESTING", "HOST", "PID", "AGE", "HEARD", "VERSION", "ID", "PROFILE"}, rows)
+	return cs.Console.PrintTable([]string{"NODE", "STATE", "POOLS", "SHARDS", "ACTORS", "BUSY", "PASSIVATED", "HOST", "PID", "AGE", "HEARD", "VERSION", "ID", "PROFILE"}, rows)
 }
