@@ -138,6 +138,9 @@ type RunAccepted struct {
 	Estimated    bool    `json:"estimated,omitempty"`
 	UserSettings bool    `json:"user_settings,omitempty"` // the node has applied the user's own files in ~/.claude
 	Existed      bool    `json:"existed,omitempty"`       // the run existed before, and the request changed nothing but to resume it
+	// Differs names the fields of the request (prompt, agent, dir, limits, times) that the run or schedule, which existed, was
+	// not made with. They have no effect.
+	Differs []string `json:"differs,omitempty"`
 }
 
 // RunInfo is one row of a list.

@@ -209,9 +209,14 @@ func namedBy(name string) string {
 // which have no colon.
 func answerID(r client.AnswerRequest) string { return "answer:" + r.Query + ":" + markOf(r) }
 
-// markOf names a request and who decides what by it: a client may use the id of a request for two answers.
+// markOf names a request and who decides what by it: a client may use the id of a request for two answers. The second one is
+// an answer of its own, and is refused if the first one counts.
 func markOf(r client.AnswerRequest) string {
-	sum := sha256.Sum256([]byte(string(r.Decision) + "\x00" + answeredBy(r.By)))
+	what := string(r.Decision) + "\x00" + answeredBy(r.By)
+	if r.Text != "" || r.Always != "" {
+		what += "\x00" + r.Always + "\x00" + r.Text
+	}
+	sum := sha256.Sum256([]byte(what))
 	return r.Request + ":" + hex.EncodeToString(sum[:8])
 }
 

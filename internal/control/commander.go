@@ -110,7 +110,7 @@ func (c *commander) lookAtRun(ctx context.Context, run, request string) (runView
 }
 
 // appendToViewed is appendCommand for a run that was looked at. A cancel of a run that has ended appends nothing and
-// succeeds.
+// succeeds. A command whose request id another one has is refused (checkRepeat), unless it is a cancel (cancelID).
 func (c *commander) appendToViewed(ctx context.Context, l runView, request string, to, of spec.ID, kind string, body any) (any, error) {
 	run := l.row.RunID
 	if l.summary.Phase == "" { // the index has a row, but there is no log
@@ -134,8 +134,9 @@ func (c *commander) appendToViewed(ctx context.Context, l runView, request strin
 			address = at
 		}
 	}
+	isCancel := kind == agent.Canceled{}.Kind()
 	switch finished := l.state() == client.RunFinished; {
-	case finished && kind == agent.Canceled{}.Kind():
+	case finished && isCancel:
 		return struct{}{}, nil // it is canceled already
 	case finished:
 		return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%s is over", run), Hint: "`troupe result` shows how it ended"}
@@ -143,7 +144,10 @@ func (c *commander) appendToViewed(ctx context.Context, l runView, request strin
 	if err := c.cfg.checkWritable(); err != nil {
 		return nil, err
 	}
-	return struct{}{}, c.cfg.Node.Command(ctx, address, request, kind, body)
+	if err := c.cfg.Node.Command(ctx, address, request, kind, body); err != nil || isCancel {
+		return struct{}{}, err
+	}
+	return struct{}{}, c.checkRepeat(ctx, address, request, kind, body)
 }
 
 func (c *commander) steerAgent(ctx context.Context, r client.SteerRequest) (any, error) {

@@ -88,13 +88,13 @@ func (e *logStatus) needsCancel(f agent.Canceled) bool {
 
 // cancelLogs appends a cancel to the logs of agents that need it.
 func (c *canceler) cancelLogs(ctx context.Context, request string, f agent.Canceled, ends map[mailbox.Address]*logStatus) error {
-	of := f.Of
+	of, id := f.Of, cancelID(request, f)
 	f.Of = ""
 	for _, at := range slices.Sorted(maps.Keys(ends)) {
 		if !isCanceled(of, spec.ID(at.Agent())) || !ends[at].needsCancel(f) {
 			continue
 		}
-		if err := c.cfg.Node.Command(ctx, at, request, f.Kind(), f); err != nil {
+		if err := c.cfg.Node.Command(ctx, at, id, f.Kind(), f); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,7 @@
 //   - history.go, uploads.go, attach.go: histories and files with which runs begin
 //   - commander.go, answers.go, approvals.go, storedanswers.go, context.go, backlog.go, permissions.go, subtreelimit.go,
 //     handoff.go: commands for live runs
+//   - repeats.go: requests whose id was used before
 //   - questions.go, questioncontext.go, findquestion.go, lostcalls.go: open questions
 //   - stops.go, damaged.go: cancels, through the supervisor or without it
 //   - delete.go, prune.go, retention.go, retainplan.go, nearlyfull.go: the removal of runs

@@ -234,7 +234,7 @@ func (c *opener) reopenRun(ctx context.Context, known client.RunInfo, r client.R
 	if err := c.setTimeLimit(ctx, known, r); err != nil {
 		return client.RunAccepted{}, err
 	}
-	accepted := client.RunAccepted{RunID: r.RunID, Model: known.Model, Why: "the run exists already", Existed: true}
+	accepted := c.acceptExisting(ctx, known, r)
 	if err := c.cfg.Node.Resume(ctx, r.RunID); err != nil || known.Conversation == "" {
 		return accepted, err
 	}

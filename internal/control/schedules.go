@@ -88,8 +88,7 @@ func (c *opener) createSchedule(ctx context.Context, r client.RunRequest, w sche
 		if err := checkOwnSchedule(ctx, r.RunID, s); err != nil {
 			return nil, err
 		}
-		info := describeSchedule(r.RunID, s)
-		return client.RunAccepted{Schedule: r.RunID, Next: info.Next, Conversation: info.Conversation, Why: "the schedule exists already", Existed: true}, nil
+		return acceptSchedule(r, w, s), nil
 	}
 	rule, err := schedule.NewRule(w, c.cfg.Now())
 	if bad := (*schedule.Problem)(nil); errors.As(err, &bad) {

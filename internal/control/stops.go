@@ -64,7 +64,7 @@ func (c *canceler) cancelRun(ctx context.Context, r client.CancelRequest) (any, 
 		if err := names.CheckToken(r.Request); err != nil {
 			return nil, badRequestID(err)
 		}
-		if _, err := c.commander.appendToViewed(ctx, v.runView, r.Request, "", f.Of, f.Kind(), f); err != nil {
+		if _, err := c.commander.appendToViewed(ctx, v.runView, cancelID(r.Request, f), "", f.Of, f.Kind(), f); err != nil {
 			return nil, err
 		}
 	}
