@@ -37,11 +37,6 @@ func TestRequestIDOfAnotherRequestIsRefused(t *testing.T) {
 			return c.commander.setPolicy(ctx, client.PolicyRequest{RunID: "r", Request: id, By: by})
 		}
 	}
-	task := func(id, title string) func(context.Context) (any, error) {
-		return func(ctx context.Context) (any, error) {
-			return c.commander.changeBacklog(ctx, client.BacklogRequest{RunID: "r", Request: id, Title: title})
-		}
-	}
 	limit := client.BudgetRequest{Patch: true, Limits: spec.RunLimits{Tokens: 1000}}
 	for name, tt := range map[string]struct {
 		first, other func(context.Context) (any, error)
@@ -53,7 +48,6 @@ func TestRequestIDOfAnotherRequestIsRefused(t *testing.T) {
 		"a limit of an agent":  {budget("b2", limit), budget("b2", client.BudgetRequest{Agent: "root", Limits: spec.RunLimits{Tokens: 9}}), "budget"},
 		"another verb":         {budget("b3", limit), policy("b3", ""), "budget"},
 		"another sender":       {policy("p1", "ann"), policy("p1", "bob"), "policy"},
-		"another task":         {task("t1", "Sell boats"), task("t1", "Buy boats"), "backlog"},
 		"that of the opening":  {policy("p2", ""), policy("q-opened", ""), "run"},
 		"the beginning of one": {steer("long-id", "one", false), steer("long", "two", false), ""},
 	} {
