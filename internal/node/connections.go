@@ -57,7 +57,7 @@ func (c *closedConns) lost() (err error, since time.Time) {
 
 // closedHandler is the option of each connection that the node cannot work without. Nothing opens it again: streams,
 // buckets and subscriptions belong to it. So the node has to end.
-func (n *Node) closedHandler() nats.Option {
+func closedHandler(n *Node) nats.Option {
 	return nats.ClosedHandler(func(nc *nats.Conn) {
 		err, first := n.closed.add(nc)
 		if !first {
@@ -71,9 +71,9 @@ func (n *Node) closedHandler() nats.Option {
 	})
 }
 
-// checkAlive returns ErrConnectionClosed once the node can do nothing more.
-func (n *Node) checkAlive() error {
-	err, _ := n.closed.lost()
+// check returns ErrConnectionClosed once the node can do nothing more.
+func (c *closedConns) check() error {
+	err, _ := c.lost()
 	return err
 }
 

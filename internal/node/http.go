@@ -69,7 +69,7 @@ func (n *Node) serveHTTP() error {
 			return err
 		}
 	}
-	requests, err := n.newClient(nats.SyncQueueLen(streamAhead), n.closedHandler())
+	requests, err := n.newClient(nats.SyncQueueLen(streamAhead), closedHandler(n))
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (n *Node) serveHTTP() error {
 	}
 	owners := slices.Clone(c.Owners)
 	for i := range owners {
-		own, err := n.newClient(nats.SyncQueueLen(streamAhead), n.closedHandler()) // answers and events of an owner do not delay those of others
+		own, err := n.newClient(nats.SyncQueueLen(streamAhead), closedHandler(n)) // answers and events of an owner do not delay those of others
 		if err == nil {
 			owners[i].Client, err = client.ActAs(own, owners[i].Name)
 		}
@@ -90,7 +90,7 @@ func (n *Node) serveHTTP() error {
 	}
 	tools, tasks := protocolHandlers(n, requests)
 	s, err := httpapi.Serve(l, httpapi.Config{Client: requests, Token: n.httpToken, Hosts: c.Hosts, OpenProbes: c.OpenProbes, Owners: owners,
-		Agents: n.agents.listAgents, Alive: n.checkAlive, Ready: n.checkReady, Metrics: n.watch.metrics, MCP: tools, A2A: tasks, Logger: n.cfg.Logger})
+		Agents: n.agents.listAgents, Alive: n.closed.check, Ready: n.checkReady, Metrics: n.watch.metrics, MCP: tools, A2A: tasks, Logger: n.cfg.Logger})
 	if err != nil {
 		return err
 	}

@@ -157,7 +157,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		err = exportAgents(h)
 	}
 	if err != nil {
-		return nil, errors.Join(h.checkAlive(), h.explainDenied(err), h.Close())
+		return nil, errors.Join(h.closed.check(), h.explainDenied(err), h.Close())
 	}
 	return h, nil
 }
@@ -275,7 +275,7 @@ func (n *Node) startServerAndConnect() error {
 			o.Creds, o.NKey, o.User, o.Password, o.Token = d.Creds, d.NKey, d.User, d.Password, d.Token
 			o.InboxPrefix = cmp.Or(d.InboxPrefix, bus.InboxPrefix(r))
 		}
-		o.Extra = append(slices.Clone(o.Extra), onConnError, n.closedHandler())
+		o.Extra = append(slices.Clone(o.Extra), onConnError, closedHandler(n))
 		return bus.Connect(o)
 	}
 	if !n.cfg.Bus.NamesServer() {
@@ -286,7 +286,7 @@ func (n *Node) startServerAndConnect() error {
 			return err
 		}
 		n.embedded = e
-		dial = func(r bus.Role) (*nats.Conn, error) { return e.Connect(r, onConnError, n.closedHandler()) }
+		dial = func(r bus.Role) (*nats.Conn, error) { return e.Connect(r, onConnError, closedHandler(n)) }
 	}
 	var err error
 	if n.logConn, err = dial(bus.RoleNode); err != nil {
