@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -48,6 +49,7 @@ type ProofConfig struct {
 type streamFacts struct {
 	streams     map[string]*jetstream.StreamInfo
 	names       []string // of streams, sorted
+	notices     string   // the stream of throttle notices, if there is one: only its layout is checked
 	peers       []string // servers with a copy, sorted
 	unhealthy   []string // the ones in peers that lag or cannot be reached
 	minCopies   int      // of the stream with the fewest
@@ -104,6 +106,13 @@ func (c *ProofConfig) gatherFacts(ctx context.Context) (streamFacts, error) {
 		if !info.TimeStamp.IsZero() { // taken between the request and the reply
 			s.skew = max(began.Sub(info.TimeStamp), time.Until(info.TimeStamp), s.skew)
 		}
+	}
+	notices := keyStreamName(c.Names.ThrottleBucket()) // what it holds may be lost, so neither its copies nor its room count
+	switch stream, err := js.Stream(ctx, notices); {
+	case err == nil:
+		s.notices, s.streams[notices] = notices, stream.CachedInfo()
+	case !errors.Is(err, jetstream.ErrStreamNotFound):
+		return s, fmt.Errorf("stream %s: %w", notices, err)
 	}
 	if len(peers) == 0 {
 		peers[c.Conn.ConnectedServerName()] = true
@@ -247,32 +256,47 @@ func (c *ProofConfig) checkReplicas(s streamFacts) Finding {
 	return f
 }
 
-// checkLayout checks for settings under which entries would be lost or read stale.
+// checkLayout checks for settings under which entries would be lost, read stale, or come from or go to somebody else.
 func (c *ProofConfig) checkLayout(s streamFacts) Finding {
 	f := Finding{Check: "streams", Status: Proven, Refuses: true,
-		Detail: fmt.Sprintf("%d: stored in files, full ones refuse instead of dropping, reads go to the leader, no client deletes from logs", len(s.names))}
+		Detail: fmt.Sprintf("%d: stored in files, full ones refuse instead of dropping, reads go to the leader, no client deletes from logs or buckets, nothing is copied from or to other subjects", len(s.names))}
 	var wrong []string
 	for _, name := range s.names {
-		cfg := s.streams[name].Config
-		box := !strings.HasPrefix(name, "KV_") && !strings.HasPrefix(name, "OBJ_")
-		for what, is := range map[string]bool{
-			"is not stored in files":                   cfg.Storage != jetstream.FileStorage,
-			"drops old entries when it is full":        cfg.Discard != jetstream.DiscardNew,
-			"allows direct reads, which may be stale":  cfg.AllowDirect || cfg.MirrorDirect,
-			"lets entries be deleted":                  box && !cfg.DenyDelete,
-			"drops entries by age":                     cfg.MaxAge != 0,
-			"keeps no marks of keys that have expired": strings.HasPrefix(name, "KV_") && cfg.SubjectDeleteMarkerTTL == 0,
-		} {
-			if is {
-				wrong = append(wrong, name+" "+what)
-			}
-		}
+		wrong = append(wrong, layoutProblems(s.streams[name].Config)...)
+	}
+	if s.notices != "" {
+		cfg := s.streams[s.notices].Config
+		cfg.Storage = jetstream.FileStorage // memory will do: see makeStream
+		wrong = append(wrong, layoutProblems(cfg)...)
 	}
 	if len(wrong) > 0 {
 		slices.Sort(wrong)
 		f.Status, f.Detail, f.Remedy = Failed, strings.Join(wrong, "; "), "nats stream edit NAME, or move it away and let troupe-node --setup make it"
 	}
 	return f
+}
+
+// layoutProblems says what is wrong with the settings of a stream: of logs, of a bucket, or of blobs. A stream of logs
+// has more settings, which the pool checks when it opens the stream.
+func layoutProblems(cfg jetstream.StreamConfig) (wrong []string) {
+	bucket, blobs := strings.HasPrefix(cfg.Name, "KV_"), strings.HasPrefix(cfg.Name, "OBJ_")
+	for what, is := range map[string]bool{
+		"is not stored in files":                         cfg.Storage != jetstream.FileStorage,
+		"drops old entries when it is full":              cfg.Discard != jetstream.DiscardNew,
+		"allows direct reads, which may be stale":        cfg.AllowDirect || cfg.MirrorDirect,
+		"lets entries be deleted":                        !blobs && !cfg.DenyDelete, // the client library's object store does
+		"drops entries by age":                           cfg.MaxAge != 0,
+		"keeps no marks of keys that have expired":       bucket && cfg.SubjectDeleteMarkerTTL == 0,
+		"takes entries from other streams":               cfg.Mirror != nil || len(cfg.Sources) > 0,
+		"publishes its entries again":                    cfg.RePublish != nil,
+		"stores entries at other subjects than they had": cfg.SubjectTransform != nil,
+		"limits the size of its entries":                 (bucket || blobs) && cfg.MaxMsgSize > 0,
+	} {
+		if is {
+			wrong = append(wrong, cfg.Name+" "+what)
+		}
+	}
+	return wrong
 }
 
 func checkClock(s streamFacts) Finding {
