@@ -29,7 +29,7 @@ const patience = 60 * time.Second
 // takes a core from those it waits for, and who starts a process for a look takes more.
 const (
 	pollPause        = 10 * time.Millisecond
-	processPollPause = 100 * time.Millisecond
+	processPollPause = 300 * time.Millisecond
 )
 
 // testHome is a home with script files, for processes of one test.
