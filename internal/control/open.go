@@ -121,11 +121,6 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if err := c.appendOpened(ctx, opened); err != nil {
 		return nil, err
 	}
-	if r.Owner != "" { // somebody else may have opened a run of this id meanwhile: the first entry of its log decides
-		if err := c.owners.checkOwnRun(ctx, r.RunID, r.Owner); err != nil {
-			return nil, err
-		}
-	}
 	if r.History != nil {
 		c.purgeUploadedHistory(ctx, mailbox.At(r.RunID, string(spec.Root)).In(opened.RootPlace()))
 	}
@@ -290,7 +285,8 @@ func (c *opener) refuseIfLogsLost(ctx context.Context, known client.RunInfo) err
 	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("%s: %s: %s", known.RunID, spec.LogDamaged, noLogLeft), Hint: "`troupe list` shows the runs"}
 }
 
-// appendOpened appends the first entry of a run.
+// appendOpened appends the first entry of a run. It refuses an owner whose entry is not the first: another one has
+// opened a run of this id meanwhile.
 func (c *opener) appendOpened(ctx context.Context, o supervisor.Opened) error {
 	if c.opening != nil {
 		select {
@@ -300,5 +296,8 @@ func (c *opener) appendOpened(ctx context.Context, o supervisor.Opened) error {
 			return fmt.Errorf("control: run %s was not opened: %w", o.Run, context.Cause(ctx))
 		}
 	}
-	return c.cfg.Node.Open(ctx, o)
+	if err := c.cfg.Node.Open(ctx, o); err != nil || o.Owner == "" {
+		return err
+	}
+	return c.owners.checkOwnRun(ctx, o.Run, o.Owner) // the first entry of the log decides who was first
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/schedule"
@@ -115,8 +116,8 @@ func (c *opener) acceptExisting(ctx context.Context, known client.RunInfo, r cli
 	return accepted
 }
 
-// openRequest is the request id of the first entry of a run: see actors.Node.Open.
-const openRequest = "open"
+// openRequest is the request id of the first entry of a run, as actors.Node.Open writes it.
+const openRequest = "open.run"
 
 // differingFields names the fields of a request whose values are not those with which a run was opened. A field that the
 // request omits has no value of its own, and the path of another machine cannot be compared.
@@ -145,7 +146,7 @@ func acceptSchedule(r client.RunRequest, w schedule.Times, s *schedule.State) cl
 	info := describeSchedule(r.RunID, s)
 	accepted := client.RunAccepted{Schedule: r.RunID, Next: info.Next, Conversation: info.Conversation, Why: "the schedule exists already", Existed: true}
 	if stored := scheduledRequest(s); stored != nil {
-		limits := spec.RunLimits{Tokens: stored.MaxTokens, Nano: int64(stored.MaxBudgetUSD * usdNano), Calls: stored.MaxToolCalls, Depth: stored.MaxDepth, Children: stored.MaxChildren,
+		limits := spec.RunLimits{Tokens: stored.MaxTokens, Nano: int64(stored.MaxBudgetUSD * budget.NanoPerUSD), Calls: stored.MaxToolCalls, Depth: stored.MaxDepth, Children: stored.MaxChildren,
 			Agents: stored.MaxAgents, Messages: stored.MaxMessages, Backlog: stored.MaxBacklog, LeaseMS: stored.BacklogLease}
 		accepted.Differs = differingFields(r, supervisor.Opened{Goal: stored.Prompt, Root: cmp.Or(stored.Agent, r.Agent), Workspace: cmp.Or(stored.Dir, r.Dir), Limits: limits}, "")
 	}
@@ -178,7 +179,7 @@ func isSamePath(path, real string) bool {
 // haveOtherLimits reports whether a request names a limit of the run that is not the one with which it was opened.
 func haveOtherLimits(r client.RunRequest, l spec.RunLimits) bool {
 	for _, limit := range [...]struct{ asked, opened int64 }{
-		{r.MaxTokens, l.Tokens}, {int64(r.MaxBudgetUSD * usdNano), l.Nano}, {r.MaxToolCalls, l.Calls}, {int64(r.MaxDepth), int64(l.Depth)},
+		{r.MaxTokens, l.Tokens}, {int64(r.MaxBudgetUSD * budget.NanoPerUSD), l.Nano}, {r.MaxToolCalls, l.Calls}, {int64(r.MaxDepth), int64(l.Depth)},
 		{int64(r.MaxChildren), int64(l.Children)}, {int64(r.MaxAgents), int64(l.Agents)}, {int64(r.MaxMessages), int64(l.Messages)},
 		{int64(r.MaxBacklog), int64(l.Backlog)}, {r.BacklogLease, l.LeaseMS},
 	} {
