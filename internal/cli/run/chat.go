@@ -110,7 +110,7 @@ func (cs *Commands) chat(c *cobra.Command, flags *request.Flags) error {
 		cs.Console.Report(f)
 		failed = exit.WithCode(f.Code)           // it was reported
 		if f.Code == exit.NeedsHuman && !typed { // the next message would wait for the answer, and nobody would learn why
-			return cs.stopAtQuestion(lines)
+			return stopAtQuestion(lines, cs.conversation)
 		}
 		if f.Code == exit.Interrupted || f.Code == exit.Terminated {
 			break
@@ -126,7 +126,7 @@ func (cs *Commands) chat(c *cobra.Command, flags *request.Flags) error {
 }
 
 // stopAtQuestion ends a chat that a person does not type: its last run waits for a person.
-func (cs *Commands) stopAtQuestion(lines *bufio.Scanner) error {
+func stopAtQuestion(lines *bufio.Scanner, conversation string) error {
 	rest := "no line was left"
 	n, all := countLines(lines)
 	switch {
@@ -136,7 +136,7 @@ func (cs *Commands) stopAtQuestion(lines *bufio.Scanner) error {
 		rest = term.FormatCount(n, "line") + " not sent"
 	}
 	return &exit.Failure{Code: exit.NeedsHuman, Err: fmt.Errorf("the chat ends here, because its run waits for a person: %s", rest),
-		Hint: "troupe questions lists the question and troupe answer answers it; troupe chat --conversation " + session.QuoteForShell(cs.conversation) + " goes on with the lines that were not sent"}
+		Hint: "troupe questions lists the question and troupe answer answers it; troupe chat --conversation " + session.QuoteForShell(conversation) + " goes on with the lines that were not sent"}
 }
 
 // countWait is how long the rest of the input may take: a program may keep its pipe open.
