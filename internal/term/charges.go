@@ -2,18 +2,11 @@ package term
 
 import (
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/client"
 )
 
-// countCall counts a call that the limit of tool calls counts: each call of a reply that may run, a delegation and a
-// question among them. While an agent works it is what was dispatched, because no event has the count of the pool; a
-// call that a guardrail holds back is corrected by the end of the agent.
-func (t *Tree) countCall(m *member) {
-	m.counted++
-	t.Calls++
-}
-
-// setCalls replaces what was counted of an agent by the count of its end or of the result.
+// setCalls replaces what was counted of an agent. The limit of tool calls counts each call of a reply that may run, a
+// delegation and a question among them. While an agent works that is what was dispatched, because no event has the count of
+// the pool; a call that a guardrail holds back is corrected by the end of the agent, or by the result.
 func (t *Tree) setCalls(m *member, calls int) {
 	t.Calls += calls - m.counted
 	m.counted = calls
@@ -21,9 +14,8 @@ func (t *Tree) setCalls(m *member, calls int) {
 
 // chargeUnknown adds what the pool was charged for calls of unknown usage to the agent that settled them: no event of the
 // agent has an amount.
-func (t *Tree) chargeUnknown(e client.Event, d event.BudgetChanged) {
-	charged := d.Unknown - t.Budget.Unknown
-	if m := t.agents[string(d.Agent)]; m != nil && charged > 0 && e.Kind == event.KindBudgetSettled {
+func chargeUnknown(m *member, before int64, kind event.Kind, d event.BudgetChanged) {
+	if charged := d.Unknown - before; m != nil && charged > 0 && kind == event.KindBudgetSettled {
 		m.tokens += charged
 	}
 }

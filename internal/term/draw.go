@@ -25,6 +25,16 @@ type treeRow struct {
 	moreDone int // instead of a member: the number of members that are done
 }
 
+// drawing draws a tree as it is at a time.
+type drawing struct {
+	tree  *Tree
+	style Style
+	width int // of a line
+	now   time.Time
+}
+
+func (t *Tree) drawing(s Style, width int, now time.Time) drawing { return drawing{t, s, width, now} }
+
 // Lines draws the tree and a summary below it, at most height lines of at most
 // width columns.
 func (t *Tree) Lines(s Style, now time.Time, width, height int) []string {
@@ -37,19 +47,20 @@ func (t *Tree) Lines(s Style, now time.Time, width, height int) []string {
 		left, rows = len(rows)-most, rows[:most]
 	}
 	room := columnsOf(rows).within(width)
+	d := t.drawing(s, width, now)
 	var lines []string
 	for _, r := range rows {
-		lines = append(lines, Truncate(t.drawRow(r, s, room, width, now), width))
+		lines = append(lines, Truncate(d.row(r, room), width))
 	}
 	if left > 0 {
 		lines = append(lines, s.Dim("… "+FormatCount(left, "more line")))
 	}
 	summary := t.Summary(s, now)
 	if Width(summary) > width { // money and time matter more than the bar
-		summary = t.summary(s, now, false)
+		summary = d.summary(false)
 	}
 	lines = append(lines, Truncate(summary, width))
-	return append(lines, t.writingLines(s, width, height-len(lines))...)
+	return append(lines, d.writing(height-len(lines))...)
 }
 
 // treeColumns are the columns of the names, with their branches and marks, and of the ids; without ids: 0.
@@ -94,8 +105,9 @@ func (c treeColumns) drawID(s Style, id string) string {
 // writingShown is how many lines of the text that the first agent is writing stand below the tree.
 const writingShown = 5
 
-// writingLines returns the end of the text that the first agent is writing, wrapped, as far as there is room.
-func (t *Tree) writingLines(s Style, width, room int) (lines []string) {
+// writing returns the end of the text that the first agent is writing, wrapped, as far as there is room.
+func (d drawing) writing(room int) (lines []string) {
+	t := d.tree
 	if len(t.order) == 0 || t.Result != nil {
 		return nil
 	}
@@ -103,9 +115,9 @@ func (t *Tree) writingLines(s Style, width, room int) (lines []string) {
 	if text == "" || room < 1 {
 		return nil
 	}
-	wrapped := Wrap(text, min(width, markdownWidth))
+	wrapped := Wrap(text, min(d.width, markdownWidth))
 	for _, line := range wrapped[max(0, len(wrapped)-min(writingShown, room)):] {
-		lines = append(lines, s.Dim(line))
+		lines = append(lines, d.style.Dim(line))
 	}
 	return lines
 }
@@ -188,13 +200,14 @@ func (m *member) displayName() string {
 	return m.name
 }
 
-func (t *Tree) drawRow(r treeRow, s Style, columns treeColumns, width int, now time.Time) string {
+func (d drawing) row(r treeRow, columns treeColumns) string {
+	s := d.style
 	if r.m == nil {
 		return s.Dim(fmt.Sprintf("%s✓ %d more done", r.branch, r.moreDone))
 	}
 	m := r.m
-	mark, doing := m.markAndActivity(s, t.clock(now))
-	if t.interrupted && m.isLost() {
+	mark, doing := m.markAndActivity(s, d.tree.clock.at(d.now))
+	if d.tree.clock.interrupted && m.isLost() {
 		mark, doing = s.Yellow("○"), s.Yellow("interrupted")+": "+doing
 	}
 	name := Pad(CleanLine(m.displayName()), max(1, columns.names-Width(r.branch)-2))
@@ -203,7 +216,7 @@ func (t *Tree) drawRow(r treeRow, s Style, columns treeColumns, width int, now t
 	if m.turn > 0 {
 		turn = fmt.Sprintf("turn %d", m.turn)
 	}
-	room := max(doingMin, width-columns.names-Width(id)-turnColumns-tokenColumns-4)
+	room := max(doingMin, d.width-columns.names-Width(id)-turnColumns-tokenColumns-4)
 	return s.Dim(r.branch) + mark + " " + s.Bold(name) + id + "  " + s.Dim(Pad(turn, turnColumns)) + Pad(doing, room) + " " +
 		fmt.Sprintf("%*s", tokenColumns, formatTokens(m.tokens))
 }
@@ -260,12 +273,13 @@ func (m *member) elapsedSuffix(now time.Time) string {
 }
 
 // Summary is one line about the run as a whole: the budget and the counts.
-func (t *Tree) Summary(s Style, now time.Time) string { return t.summary(s, now, true) }
+func (t *Tree) Summary(s Style, now time.Time) string { return t.drawing(s, 0, now).summary(true) }
 
-func (t *Tree) summary(s Style, now time.Time, bar bool) string {
+func (d drawing) summary(bar bool) string {
+	t, s := d.tree, d.style
 	end := t.Ended
 	if end.IsZero() {
-		end = t.clock(now)
+		end = t.clock.at(d.now)
 	}
 	var b strings.Builder
 	b.WriteString("tokens ")
@@ -287,7 +301,7 @@ func (t *Tree) summary(s Style, now time.Time, bar bool) string {
 		fmt.Fprintf(&b, "   %s", formatClock(end.Sub(t.Began)))
 	}
 	notice := t.notice
-	if t.interrupted {
+	if t.clock.interrupted {
 		notice = interruptedNotice
 	}
 	if notice != "" {

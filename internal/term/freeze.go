@@ -2,9 +2,12 @@ package term
 
 import "github.com/troupe-run/troupe/agent/spec"
 
-// isFrozen reports whether the budget of an agent, or that of an agent above it, is frozen.
-func (t *Tree) isFrozen(id string) bool {
-	for at := range t.frozen {
+// frozenAgents are the agents whose budget, with that of those below them, a person froze.
+type frozenAgents map[string]bool
+
+// has reports whether the budget of an agent, or that of an agent above it, is frozen.
+func (f frozenAgents) has(id string) bool {
+	for at := range f {
 		if at == id || spec.ID(id).IsBelow(spec.ID(at)) {
 			return true
 		}
@@ -12,16 +15,16 @@ func (t *Tree) isFrozen(id string) bool {
 	return false
 }
 
-// noteFreeze notes whether the budget of an agent is frozen, by the event that says so, and marks the agents that wait for it.
-func (t *Tree) noteFreeze(id string, frozen bool) {
-	if t.frozen == nil {
-		t.frozen = map[string]bool{}
+// note notes whether the budget of an agent is frozen, by the event that says so, and marks the agents that wait for it.
+func (f *frozenAgents) note(id string, frozen bool, agents map[string]*member) {
+	if *f == nil {
+		*f = frozenAgents{}
 	}
-	delete(t.frozen, id)
+	delete(*f, id)
 	if frozen {
-		t.frozen[id] = true
+		(*f)[id] = true
 	}
-	for at, m := range t.agents {
-		m.frozen = t.isFrozen(at)
+	for at, m := range agents {
+		m.frozen = f.has(at)
 	}
 }

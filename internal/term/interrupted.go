@@ -6,25 +6,31 @@ import "time"
 // continues it.
 const interruptedNotice = "interrupted: no process works on it"
 
+// runClock is the time of a run: that of its newest event while no process works on it.
+type runClock struct {
+	newest      time.Time // of the events
+	interrupted bool
+}
+
 // MarkInterrupted says that no process works on the run. Its clock stops at its newest event, until another one comes.
 func (t *Tree) MarkInterrupted() {
 	if t.Ended.IsZero() {
-		t.interrupted = true
+		t.clock.interrupted = true
 	}
 }
 
-// noteTime keeps the time of the newest event: an event says that a process works on the run.
-func (t *Tree) noteTime(at time.Time) {
-	t.interrupted = false
-	if at.After(t.last) {
-		t.last = at
+// note keeps the time of the newest event: an event says that a process works on the run.
+func (c *runClock) note(at time.Time) {
+	c.interrupted = false
+	if at.After(c.newest) {
+		c.newest = at
 	}
 }
 
-// clock is the time at which the tree is drawn: of an interrupted run that of its newest event.
-func (t *Tree) clock(now time.Time) time.Time {
-	if t.interrupted && !t.last.IsZero() {
-		return t.last
+// at is the time at which the run is drawn.
+func (c *runClock) at(now time.Time) time.Time {
+	if c.interrupted && !c.newest.IsZero() {
+		return c.newest
 	}
 	return now
 }

@@ -237,7 +237,7 @@ func (t *Timeline) spansWithin(now time.Time, agents map[string][]Span) []Span {
 
 // visibleEnd returns the end of the time range shown.
 func (t *Timeline) visibleEnd(now time.Time) time.Time {
-	if !t.tree.Ended.IsZero() || t.tree.interrupted || now.Before(t.last) {
+	if !t.tree.Ended.IsZero() || t.tree.clock.interrupted || now.Before(t.last) {
 		return t.last
 	}
 	return now

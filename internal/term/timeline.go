@@ -50,7 +50,7 @@ func (t *Timeline) Lines(s Style, now time.Time, width int) []string {
 	agents := len(t.tree.Agents())
 	axis, bars, legend := t.Window(s, now, width, 0, agents)
 	lines := append(append([]string{axis}, bars...), legend...)
-	if t.tree.interrupted {
+	if t.tree.clock.interrupted {
 		lines = append(lines, Truncate(s.Yellow(interruptedNotice), width))
 	}
 	for _, sp := range t.spans {

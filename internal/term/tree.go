@@ -25,15 +25,13 @@ type Tree struct {
 	IsFull    bool
 
 	agents   map[string]*member
-	frozen   map[string]bool // agents whose budget, with that of those below them, a person froze
-	order    []string        // of arrival
+	frozen   frozenAgents
+	order    []string // of arrival
 	handoffs int
-	notice   string    // about the run as a whole
-	last     time.Time // of the newest event
-	// interrupted: no process works on the run.
-	interrupted bool
-	shortage    string // the limit that did not cover the newest attempt that was refused or made the last one
-	arranged    *arrangement
+	notice   string // about the run as a whole
+	clock    runClock
+	shortage string // the limit that did not cover the newest attempt that was refused or made the last one
+	arranged *arrangement
 }
 
 // arrangement is the order in which the agents are drawn. It is made anew once an agent, a parent or a name has come.
@@ -69,7 +67,7 @@ func (t *Tree) Row(s Style, id string, width int, now time.Time) string {
 	if !ok {
 		return ""
 	}
-	return Truncate(t.drawRow(a.rows[i], s, a.need.within(width), width, now), width)
+	return Truncate(t.drawing(s, width, now).row(a.rows[i], a.need.within(width)), width)
 }
 
 // ParentOf returns the id of the agent that has delegated to an agent; "" for the first one.
@@ -175,7 +173,7 @@ func (t *Tree) Shortage() string { return t.shortage }
 // AddEvent adds the next event of the run.
 func (t *Tree) AddEvent(e client.Event) {
 	at, _ := time.Parse(time.RFC3339, e.TS) // zero if the sender wrote none
-	t.noteTime(at)
+	t.clock.note(at)
 	switch e.Agent {
 	case "super":
 		t.applyRunEvent(e, at)
@@ -239,10 +237,10 @@ func (t *Tree) applyRunEvent(e client.Event, at time.Time) {
 		}
 	case event.KindBudgetReserved, event.KindBudgetSettled, event.KindBudgetDenied, event.KindBudgetExhausted, event.KindBudgetChanged, event.KindBudgetOverrun:
 		if d, ok := decodeData[event.BudgetChanged](e); ok {
-			t.chargeUnknown(e, d)
+			chargeUnknown(t.agents[string(d.Agent)], t.Budget.Unknown, e.Kind, d)
 			t.Budget = d
 			if d.Subtree != nil {
-				t.noteFreeze(string(d.Agent), d.Subtree.Frozen)
+				t.frozen.note(string(d.Agent), d.Subtree.Frozen, t.agents)
 			}
 			if d.Short != nil {
 				t.shortage = describeShortage(*d.Short)
@@ -267,7 +265,7 @@ func (t *Tree) ensureMember(id string) *member {
 	}
 	m := t.agents[id]
 	if m == nil {
-		m = &member{id: id, activity: "queued", frozen: t.isFrozen(id)}
+		m = &member{id: id, activity: "queued", frozen: t.frozen.has(id)}
 		t.agents[id] = m
 		t.order = append(t.order, id)
 		t.arranged = nil
@@ -294,7 +292,7 @@ func (t *Tree) nameMember(m *member, name string) {
 func (t *Tree) countWork(m *member, e client.Event) {
 	switch e.Kind {
 	case event.KindToolValidated:
-		t.countCall(m)
+		t.setCalls(m, m.counted+1)
 	case event.KindAgentHandedOff:
 		t.addHandoff(e)
 	}
