@@ -2,7 +2,6 @@ package client_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -55,24 +54,5 @@ func TestFindRunPrefersAWholeID(t *testing.T) {
 	}
 	if id, err := c.FindRun(t.Context(), "f"); !errors.Is(err, client.ErrAmbiguous) {
 		t.Errorf("%q, %v", id, err)
-	}
-}
-
-// A node of an earlier build sends one page, and refuses fields that it does not know.
-func TestListOfANodeWithoutPagesIsItsOnlyPage(t *testing.T) {
-	nc := startServer(t)
-	subscribe(t, nc, "list", func(m *nats.Msg) {
-		answer := nats.NewMsg(m.Reply)
-		answer.Data = []byte(`[{"run_id":"r2"},{"run_id":"r1"}]`)
-		if strings.Contains(string(m.Data), "before") {
-			answer.Header.Set(micro.ErrorCodeHeader, client.CodeBad)
-		}
-		if err := m.RespondMsg(answer); err != nil {
-			t.Error(err)
-		}
-	})
-	list, err := client.New(nc, names.Names{}).List(t.Context())
-	if err != nil || len(list) != 2 {
-		t.Errorf("%v, %v", list, err)
 	}
 }

@@ -90,7 +90,6 @@ func TestHooksThatMakeNoSense(t *testing.T) {
 		"x-troupe: {hooks: [{point: nowhere, command: x}]}":                                `there is no point "nowhere"`,
 		"x-troupe: {hooks: [{point: stop, command: x, failing: deny}]}":                    `failing "deny" means nothing at stop`,
 		"x-troupe: {hooks: [{name: permission, point: pre_tool, command: x}]}":             "troupe itself has this name",
-		"x-troupe: {hooks: [{name: Approval, point: pre_tool, command: x}]}":               "troupe itself has this name",
 		"x-troupe: {hooks: [{name: a rule, point: pre_tool, command: x}]}":                 "troupe itself has this name",
 		"x-troupe: {hooks: [{name: --yes, point: pre_tool, command: x}]}":                  "troupe itself has this name",
 		"x-troupe: {hooks: [{point: output, command: x, severity: huge}]}":                 `there is no severity "huge"; write low, medium, high or critical`,
