@@ -119,7 +119,7 @@ func TestVerifyShowsWhyARunStopped(t *testing.T) {
 	t.Parallel()
 	s := newTestHome(t, nil)
 	for name, want := range map[string][]string{
-		"token_budget":        {"the run stopped as token_budget:", "the limit of the run was 5000 tokens; settled were 3955 tokens", "(entry 83 of eval.root)"},
+		"token_budget":        {"the run stopped as token_budget:", "the limit of the run was 5000 tokens; settled were 4024 tokens", "(entry 80 of eval.root)"},
 		"timeout_hard":        {"the run stopped as timeout, by: limit of working time", "the hard limit was due (entry 7 of eval.root)"},
 		"parked_for_a_person": {"it waits for a person (needs_human)", "root waits for the answer to question 1-0.1 about call 1-0"},
 	} {
@@ -138,7 +138,7 @@ func TestVerifyPrintsTheSums(t *testing.T) {
 	s := newTestHome(t, nil)
 	path := s.writeRun("budgeted", recordedRun(t, "token_budget"))
 	out, code := s.outputOf("verify", path)
-	if want := "settled: 4239 tokens, 29 calls; limit: 5000 tokens\n"; code != 0 || !strings.Contains(out, want) {
+	if want := "settled: 4363 tokens, 28 calls; limit: 5000 tokens\n"; code != 0 || !strings.Contains(out, want) {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	out, code = s.outputOf("verify", path, "-o", "json")
@@ -150,7 +150,7 @@ func TestVerifyPrintsTheSums(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &report); err != nil || code != 0 || report.Sums.Settled.Tokens != 4239 || report.Sums.Limit.Tokens != 5000 {
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != 0 || report.Sums.Settled.Tokens != 4363 || report.Sums.Limit.Tokens != 5000 {
 		t.Errorf("exit %d, %v: %+v", code, err, report)
 	}
 }

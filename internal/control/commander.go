@@ -84,6 +84,7 @@ type commander struct {
 	lookup *lookup
 	views  *runViews
 	states *superStates
+	recent recentCommands
 }
 
 // appendCommand appends a request to an actor of a run that has not ended: to the agent to, or the supervisor if it is
@@ -110,7 +111,7 @@ func (c *commander) lookAtRun(ctx context.Context, run, request string) (runView
 }
 
 // appendToViewed is appendCommand for a run that was looked at. A cancel of a run that has ended appends nothing and
-// succeeds. A command whose request id another one has is refused (checkRepeat), unless it is a cancel (cancelID).
+// succeeds. A command whose request id another one has is refused (recentCommands), unless it is a cancel (cancelID).
 func (c *commander) appendToViewed(ctx context.Context, l runView, request string, to, of spec.ID, kind string, body any) (any, error) {
 	run := l.row.RunID
 	if l.summary.Phase == "" { // the index has a row, but there is no log
@@ -144,10 +145,18 @@ func (c *commander) appendToViewed(ctx context.Context, l runView, request strin
 	if err := c.cfg.checkWritable(); err != nil {
 		return nil, err
 	}
-	if err := c.cfg.Node.Command(ctx, address, request, kind, body); err != nil || isCancel {
-		return struct{}{}, err
+	if isCancel {
+		return struct{}{}, c.cfg.Node.Command(ctx, address, request, kind, body)
 	}
-	return struct{}{}, c.checkRepeat(ctx, address, request, kind, body)
+	forget, err := c.recent.claim(address, request, kind, body)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.cfg.Node.Command(ctx, address, request, kind, body); err != nil {
+		forget()
+		return nil, err
+	}
+	return struct{}{}, nil
 }
 
 func (c *commander) steerAgent(ctx context.Context, r client.SteerRequest) (any, error) {

@@ -43,7 +43,7 @@ func newParts(cfg *Config) *parts {
 	p := &parts{cfg: cfg, locks: &runLocks{}, states: newSuperStates(), lookup: &lookup{cfg}, owners: &ownerCheck{cfg}, schedules: &scheduleLogs{cfg}, admission: &admission{cfg: cfg}}
 	p.views = &runViews{cfg, p.lookup, p.states}
 	p.lanes = &laneLogs{cfg, p.lookup, p.owners, p.views}
-	p.commander = &commander{cfg, p.lookup, p.views, p.states}
+	p.commander = &commander{cfg: cfg, lookup: p.lookup, views: p.views, states: p.states}
 	p.canceler = &canceler{cfg, p.lookup, p.views, p.commander}
 	p.remover = &remover{cfg, p.locks, p.lanes, p.schedules, p.canceler}
 	p.histories = &histories{cfg, p.lookup, p.views, p.admission}

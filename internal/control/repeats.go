@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/troupe-run/troupe/agent"
@@ -20,30 +23,61 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// repeatCheckMax is how long the search for an earlier command may take. A longer log is not searched to its end.
-const repeatCheckMax = 2 * time.Second
+// recentCommandsMax is how many commands of clients a node remembers, the newest. A command that is repeated for a lost
+// reply follows soon after the first one.
+const recentCommandsMax = 4096
 
-// checkRepeat refuses a command that was appended under the request id of another one. The actor takes the first command
-// of an id and drops the others, so the client would be told that its request is recorded, and nothing would come of it.
-// checkRepeat runs after the append: then of two commands that come at once, the log says which was the first. If the log
-// cannot be read, nothing is known of an earlier command, and the one that was appended counts.
-func (c *commander) checkRepeat(ctx context.Context, at mailbox.Address, request, kind string, body any) error {
-	ctx, stop := context.WithTimeout(ctx, repeatCheckMax)
-	defer stop()
+// recentCommands are the commands that this node has appended, by their logs and request ids. The zero value is ready.
+type recentCommands struct {
+	mu    sync.Mutex
+	sent  map[commandKey]sentCommand
+	order []commandKey // of arrival
+}
+
+type commandKey struct {
+	log     mailbox.Address
+	request string
+}
+
+type sentCommand struct {
+	kind string
+	sum  [sha256.Size]byte // of its body
+	when time.Time
+}
+
+// claim remembers a command that is about to be appended, and refuses it if its request id is that of another one: the
+// actor takes the first command of an id and drops the others, so the client would be told that its request is recorded,
+// and nothing would come of it. Of what other nodes have appended, and of commands before the newest recentCommandsMax, it
+// knows nothing. forget takes the command back after a failed append.
+func (r *recentCommands) claim(log mailbox.Address, request, kind string, body any) (forget func(), err error) {
 	raw, err := mailbox.Marshal(body)
 	if err != nil {
-		return nil //nolint:nilerr // it was appended, so this does not happen
+		return nil, fmt.Errorf("control: %s for %s: %w", kind, log, err)
 	}
-	first, when, err := readCommand(ctx, c.cfg.Post, at, request)
-	switch {
-	case err != nil:
-		c.cfg.logger().Warn("a command was not compared with earlier ones of its request id", "log", at, "error", err)
-		return nil
-	case first.ID == "" || first.Kind == kind && bytes.Equal(first.Body, raw):
-		return nil
+	key, c := commandKey{log, request}, sentCommand{kind, sha256.Sum256(raw), time.Now()}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch first, known := r.sent[key]; {
+	case known && (first.kind != c.kind || first.sum != c.sum):
+		return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("request_id %s was used for another request (%s at %s), so this one has no effect", request, commandName(first.kind), first.when.UTC().Format(time.RFC3339)),
+			Hint: "use a new request_id"}
+	case known:
+		return func() {}, nil
+	case r.sent == nil:
+		r.sent = map[commandKey]sentCommand{}
+	case len(r.order) == recentCommandsMax:
+		delete(r.sent, r.order[0])
+		r.order = slices.Delete(r.order, 0, 1)
 	}
-	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("request_id %s was used for another request (%s at %s), so this one has no effect", request, commandName(first.Kind), when.UTC().Format(time.RFC3339)),
-		Hint: "use a new request_id"}
+	r.sent[key], r.order = c, append(r.order, key)
+	return func() { r.forget(key) }, nil
+}
+
+func (r *recentCommands) forget(key commandKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.sent, key)
+	r.order = slices.DeleteFunc(r.order, func(k commandKey) bool { return k == key })
 }
 
 // readCommand returns the first command of a request id in a log, and when it came. Its ID is empty if there is none.

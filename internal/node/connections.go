@@ -35,31 +35,31 @@ func (c *closedConns) startClosing() {
 }
 
 // add records that a connection is closed; first: it is the first one, and the node did not close it.
-func (c *closedConns) add(nc *nats.Conn) (err error, first bool) {
+func (c *closedConns) add(nc *nats.Conn) (first bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing || c.err != nil {
-		return c.err, false
+		return false, c.err
 	}
 	c.err, c.since = ErrConnectionClosed, time.Now()
 	if why := nc.LastError(); why != nil {
 		c.err = fmt.Errorf("%w: %w", ErrConnectionClosed, why)
 	}
-	return c.err, true
+	return true, c.err
 }
 
 // lost returns the error of the first connection that is closed for good, and since when it is; nil: there is none.
-func (c *closedConns) lost() (err error, since time.Time) {
+func (c *closedConns) lost() (since time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.err, c.since
+	return c.since, c.err
 }
 
 // closedHandler is the option of each connection that the node cannot work without. Nothing opens it again: streams,
 // buckets and subscriptions belong to it. So the node has to end.
 func closedHandler(n *Node) nats.Option {
 	return nats.ClosedHandler(func(nc *nats.Conn) {
-		err, first := n.closed.add(nc)
+		first, err := n.closed.add(nc)
 		if !first {
 			return
 		}
@@ -73,13 +73,13 @@ func closedHandler(n *Node) nats.Option {
 
 // check returns ErrConnectionClosed once the node can do nothing more.
 func (c *closedConns) check() error {
-	err, _ := c.lost()
+	_, err := c.lost()
 	return err
 }
 
 // logHealth says that no entry can be stored, once a connection is closed for good.
 func (c *closedConns) logHealth() *client.LogHealth {
-	err, since := c.lost()
+	since, err := c.lost()
 	if err == nil {
 		return nil
 	}

@@ -163,9 +163,18 @@ func TestMutatedLogs(t *testing.T) {
 	t.Log(seen)
 }
 
+// endOf is the result of a run. The name of the node of an agent is in one entry of the logs, so that nothing shows its loss
+// where the run has not ended: then the file has no result.
 func endOf(t *testing.T, r *replay.Run) []byte {
 	t.Helper()
-	data, err := json.Marshal(r.Result)
+	result := r.Result
+	if !r.Ended {
+		result.Agents = slices.Clone(result.Agents)
+		for i := range result.Agents {
+			result.Agents[i].Node = ""
+		}
+	}
+	data, err := json.Marshal(result)
 	if err != nil {
 		t.Fatal(err)
 	}

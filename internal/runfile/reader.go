@@ -226,6 +226,9 @@ func (r *reader) readEnd(data []byte) error {
 	case len(r.file.Entries) != h.Entries || len(r.logs) != h.Logs:
 		return wrong("%d entries of %d logs, the header says %d of %d", len(r.file.Entries), len(r.logs), h.Entries, h.Logs)
 	}
+	if written, err := json.Marshal(t); err != nil || !bytes.Equal(data, written) { // "SHA256" would decode, too
+		return wrong("the last line was changed")
+	}
 	r.ended = true
 	return nil
 }

@@ -213,7 +213,7 @@ func TestAnInterruptedRunStandsStill(t *testing.T) {
 	if lines := line.Lines(Style{}, now, 80); lines[len(lines)-1] != "interrupted: no process works on it" {
 		t.Errorf("%q", lines)
 	}
-	line.AddEvent(parseEvent(t, eventAt(9000, "root", string(event.KindAgentResumed), `{"phase":"thinking"}`))) // another process continues it
+	line.AddEvent(parseEvent(t, eventAt(9000, "root", event.KindAgentResumed, `{"phase":"thinking"}`))) // another process continues it
 	if text := strings.Join(line.Tree().Lines(Style{}, now, 100, 20), "\n"); strings.Contains(text, "interrupted") {
 		t.Error(text)
 	}

@@ -87,7 +87,7 @@ func (c *certifier) addStops() {
 			}
 			c.add("the supervisor answered %s%s%s (entry %d of %s)%s", m.kind, final, b.By.text(), m.entry, c.rootLog.at,
 				why(b.Why))
-			c.Rule = "policy" + b.By.text()
+			c.Rule = cmp.Or(strings.TrimPrefix(b.By.text(), " by "), "policy")
 		}
 	}
 }
@@ -172,7 +172,7 @@ func (c *certifier) addLastGrant(end message) {
 		}
 		c.Rule = cmp.Or(b.Why, c.Rule)
 		if b.By != nil {
-			c.Rule = "policy" + b.By.text()
+			c.Rule = cmp.Or(strings.TrimPrefix(b.By.text(), " by "), "policy")
 		}
 		c.add("the supervisor %s for %s%s (entry %d of %s)%s", what, cmp.Or(b.Why, "a limit of the agent"), b.By.text(),
 			m.entry, c.rootLog.at, why(b.Detail))

@@ -159,15 +159,15 @@ func TestCertificates(t *testing.T) {
 		facts []string
 	}{
 		"completes_within_budget": {"policy", []string{"the supervisor answered stop_allowed (entry 9 of eval.root)"}},
-		"vetoed_for_good": {"policy",
-			[]string{"proposed to stop 8 times before", `stop_vetoed for good (entry 22 of eval.root): "Name the evidence."`}},
-		"token_budget": {"token_budget", []string{"granted only a closing turn for token_budget (entry 83 of eval.root)",
-			"the limit of the run was 5000 tokens; settled were 3955 tokens, and held for attempts under way 0 tokens (up " +
-				"to entry 27 of eval.super)",
-			"asks for up to 662 tokens, 462 of the prompt and 200 of the reply, and after it a closing turn must fit: up to " +
-				"762 more (entry 27 of eval.super)"}},
+		"vetoed_for_good": {`the rule "evidence" of the policy, version 1`,
+			[]string{"proposed to stop 8 times before", `stop_vetoed for good by the rule "evidence" of the policy, version 1 (entry 22 of eval.root): "Name the evidence."`}},
+		"token_budget": {"token_budget", []string{"granted only a closing turn for token_budget (entry 80 of eval.root)",
+			"the limit of the run was 5000 tokens; settled were 4024 tokens, and held for attempts under way 0 tokens (up " +
+				"to entry 25 of eval.super)",
+			"asks for up to 718 tokens, 518 of the prompt and 200 of the reply, and after it a closing turn must fit: up to " +
+				"818 more (entry 25 of eval.super)"}},
 		"timeout_hard": {"limit of working time",
-			[]string{"100 ms until the closing turn and 300 ms until the end (entry 1 of eval.root", "root worked 301 ms",
+			[]string{"100 ms until the closing turn and 300 ms until the end (entry 1 of eval.root", "root worked 303 ms",
 				"the hard limit was due (entry 7 of eval.root)"}},
 		"canceled_at_the_boundary": {"cancel",
 			[]string{"a cancel is entry 5 of eval.super", "root read the cancel in its entry 6"}},
@@ -178,7 +178,7 @@ func TestCertificates(t *testing.T) {
 		"parked_for_a_person": {"a person decides",
 			[]string{`question 1-0.1 about call 1-0 since its entry 5 (entry 5 of eval.super): "Which colour? (red | blue)"`}},
 		"resume_never_repeats_an_effect": {"a person decides",
-			[]string{`about call 1-0 since its entry 8 (entry 7 of eval.super): "send_mail`}},
+			[]string{`about call 1-0 since its entry 8 (entry 8 of eval.super): "send_mail`}},
 	} {
 		got := verify.Logs(readFile(t, "../replay/testdata/runs/0.1.0/"+name+".jsonl")).Certificate
 		text := strings.Join(got.Facts, "\n")
