@@ -51,7 +51,7 @@ func TestFiguresAreThoseOfTheCommands(t *testing.T) {
 	run := s.start(s.script("default: [{text: done}]\n"), "count")
 	row := `[...document.querySelectorAll("[aria-label='Spent by agent'] tbody tr")]`
 	var got map[string][]string
-	s.do("the figures", chromedp.Navigate("http://"+s.address+"/#/run/"+run+"/tree"), s.sees("done"), chromedp.Evaluate(strings.Replace(spendFigures, "CASES", string(list), 1), nil),
+	s.do("the figures", chromedp.Navigate("http://"+s.address+"/#/run/"+run+"/tree"), s.sees("completed"), chromedp.Evaluate(strings.Replace(spendFigures, "CASES", string(list), 1), nil),
 		press("5"), chromedp.Poll(row+`.length === `+fmt.Sprint(len(want)), nil),
 		chromedp.Evaluate(`Object.fromEntries(`+row+`.map((r) => [r.querySelector("small").textContent.trim(), [r.cells[2].textContent, r.cells[3].textContent]]))`, &got))
 	for i, text := range want {
