@@ -204,3 +204,30 @@ func TestEveryCommandWithARunFindsItByPrefix(t *testing.T) {
 	}
 	visit(root)
 }
+
+// Programs call these commands by these names, with these flags of run: none is renamed or dropped without another name.
+func TestCommandsThatProgramsCallAreThere(t *testing.T) {
+	a := newApp(&console.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: func(string) string { return "" }}, 0)
+	root := a.newRoot()
+	a.completion().Register(root)
+	for _, name := range strings.Fields(`run start attach follow result list describe tree events transcript timeline budget top cancel steer answer questions lanes
+		agents/list agents/describe agents/validate agents/prompt nodes/list nodes/drain nodes/resume models/list models/ping tools/list
+		mcp/list mcp/test mcp/serve policy/show policy/set policy/test up eval replay fixture verify export dump restore delete prune doctor
+		config/view config/validate config/schema completion version fmt`) {
+		words := strings.Split(name, "/")
+		if c, rest, err := root.Find(words); err != nil || len(rest) > 0 || c.Name() != words[len(words)-1] {
+			t.Errorf("there is no command %q: %v", strings.Join(words, " "), err)
+		}
+	}
+	run, _, err := root.Find([]string{"run"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields(`agent agents dir model max-turns max-tokens max-budget-usd max-tool-calls max-depth max-children max-agents timeout
+		temperature effort allowed-tools disallowed-tools permission-mode yes json-schema attach conversation run-id resume fork record replay detach
+		at every output output-format json`) {
+		if run.Flag(name) == nil {
+			t.Errorf("run has no flag --%s", name)
+		}
+	}
+}

@@ -75,7 +75,7 @@ func (a *app) addCommands(root *cobra.Command) {
 	watch := screen.Commands{Console: a.console, Sessions: a.sessions, Begin: start.Begin(a.applySettings)}
 	browser := page.Commands{Console: a.console, Sessions: a.sessions}
 	steer := control.Commands{Console: a.console, Sessions: a.sessions}
-	addGroup(root, "Run and follow", start.Run(), start.Start(), start.Chat(), start.Follow(), show.Result(), start.Demo(), watch.Top(), browser.UI())
+	addGroup(root, "Run and follow", start.Run(), start.Start(), start.Chat(), start.Follow(), oldAttach(start), show.Result(), start.Demo(), watch.Top(), browser.UI())
 	rules := policies.Commands{Console: a.console, Sessions: a.sessions}
 	written := rulefiles.Commands{Console: a.console, Sessions: a.sessions}
 	talks := conversations.Commands{Console: a.console, Sessions: a.sessions}
@@ -109,6 +109,15 @@ func (a *app) addCommands(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, _ := root.Find([]string{"help"}) // it is there
 	help.Args = rejectUnknownTopic
+}
+
+// oldAttach is follow under its earlier name, which programs call. Help and reference do not show it: attaching is for
+// files of a prompt.
+func oldAttach(start run.Commands) *cobra.Command {
+	c := start.Follow()
+	c.Example = strings.ReplaceAll(c.Example, c.Name(), "attach")
+	c.Use, c.Hidden = strings.Replace(c.Use, c.Name(), "attach", 1), true
+	return c
 }
 
 // rejectUnknownTopic fails for what is neither a command nor a topic of the help.
