@@ -13,23 +13,16 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/policy"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// shownBytes is about how much of a title or a name is kept.
-const shownBytes = 80
+// titleBytes is how much of its task is the title of a run.
+const titleBytes = 80
 
-// titleOf keeps the beginning of a text that a person writes for others to read: the title of a run, or a name.
-func titleOf(text string) string {
-	for i := range text {
-		if i >= shownBytes {
-			return text[:i] + "…"
-		}
-	}
-	return text
-}
+func titleOf(task string) string { return clip.Marked(task, titleBytes, "…") }
 
 func notFound(run string) error {
 	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no run %q", run), Hint: "`troupe list` shows the runs"}
@@ -148,15 +141,10 @@ func (c *commander) appendToViewed(ctx context.Context, l runView, request strin
 	if isCancel {
 		return struct{}{}, c.cfg.Node.Command(ctx, address, request, kind, body)
 	}
-	forget, err := c.recent.claim(address, request, kind, body)
-	if err != nil {
+	if err := c.recent.claim(address, request, kind, body); err != nil {
 		return nil, err
 	}
-	if err := c.cfg.Node.Command(ctx, address, request, kind, body); err != nil {
-		forget()
-		return nil, err
-	}
-	return struct{}{}, nil
+	return struct{}{}, c.cfg.Node.Command(ctx, address, request, kind, body)
 }
 
 func (c *commander) steerAgent(ctx context.Context, r client.SteerRequest) (any, error) {

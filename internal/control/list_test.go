@@ -16,7 +16,7 @@ func listStand(t *testing.T, runs int) *viewer {
 	t.Helper()
 	index := OpenRuns(bucketsOf(t, startEmbedded(t)))
 	for i := range runs {
-		_, err := index.Add(t.Context(), client.RunInfo{RunID: fmt.Sprintf("r%04d", i), State: client.RunFinished, Title: strings.Repeat("x", shownBytes),
+		_, err := index.Add(t.Context(), client.RunInfo{RunID: fmt.Sprintf("r%04d", i), State: client.RunFinished, Title: strings.Repeat("x", titleBytes),
 			Started: time.UnixMilli(int64(i) * 1000).UTC().Format(time.RFC3339)})
 		if err != nil {
 			t.Fatal(err)

@@ -155,23 +155,29 @@ func (c *ownerCheck) ownerOf(ctx context.Context, run string) (owner string, exi
 	if err != nil || !listed && checkRunID(run) != nil {
 		return "", false, err
 	}
-	at := mailbox.At(run, mailbox.Super)
-	found := false
-	err = c.cfg.Post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
-		if e, err := mailbox.Decode(m.Data); err == nil && len(e.Items) > 0 {
-			var o supervisor.Opened
-			found = e.Items[0].Kind == o.Kind() && mailbox.Unmarshal(e.Items[0].Body, &o) == nil
-			owner = o.Owner
-		}
-		return errEnough
-	})
+	o, found, err := readOpened(ctx, c.cfg.Post, run)
 	switch {
-	case err != nil && !errors.Is(err, errEnough):
-		return "", false, fmt.Errorf("control: read %s: %w", at, err)
+	case err != nil:
+		return "", false, err
 	case !found:
 		return row.Owner, listed, nil
 	}
-	return owner, true, nil
+	return o.Owner, true, nil
+}
+
+// readOpened returns what a run was opened with: the first entry of its log. found is false for a run without one.
+func readOpened(ctx context.Context, post mailbox.Post, run string) (o supervisor.Opened, found bool, err error) {
+	at := mailbox.At(run, mailbox.Super)
+	err = post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
+		if e, err := mailbox.Decode(m.Data); err == nil && len(e.Items) > 0 {
+			found = e.Items[0].Kind == o.Kind() && mailbox.Unmarshal(e.Items[0].Body, &o) == nil
+		}
+		return errEnough
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return o, false, fmt.Errorf("control: read %s: %w", at, err)
+	}
+	return o, found, nil
 }
 
 // checkOwnLane refuses the conversation of somebody else.

@@ -1,11 +1,9 @@
 package control
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -48,21 +46,21 @@ type sentCommand struct {
 // claim remembers a command that is about to be appended, and refuses it if its request id is that of another one: the
 // actor takes the first command of an id and drops the others, so the client would be told that its request is recorded,
 // and nothing would come of it. Of what other nodes have appended, and of commands before the newest recentCommandsMax, it
-// knows nothing. forget takes the command back after a failed append.
-func (r *recentCommands) claim(log mailbox.Address, request, kind string, body any) (forget func(), err error) {
+// knows nothing. A command whose append fails is remembered all the same: it may be in the log.
+func (r *recentCommands) claim(log mailbox.Address, request, kind string, body any) error {
 	raw, err := mailbox.Marshal(body)
 	if err != nil {
-		return nil, fmt.Errorf("control: %s for %s: %w", kind, log, err)
+		return fmt.Errorf("control: %s for %s: %w", kind, log, err)
 	}
 	key, c := commandKey{log, request}, sentCommand{kind, sha256.Sum256(raw), time.Now()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch first, known := r.sent[key]; {
 	case known && (first.kind != c.kind || first.sum != c.sum):
-		return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("request_id %s was used for another request (%s at %s), so this one has no effect", request, commandName(first.kind), first.when.UTC().Format(time.RFC3339)),
+		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("request_id %s was used for another request (%s at %s), so this one has no effect", request, commandName(first.kind), first.when.UTC().Format(time.RFC3339)),
 			Hint: "use a new request_id"}
 	case known:
-		return func() {}, nil
+		return nil
 	case r.sent == nil:
 		r.sent = map[commandKey]sentCommand{}
 	case len(r.order) == recentCommandsMax:
@@ -70,39 +68,7 @@ func (r *recentCommands) claim(log mailbox.Address, request, kind string, body a
 		r.order = slices.Delete(r.order, 0, 1)
 	}
 	r.sent[key], r.order = c, append(r.order, key)
-	return func() { r.forget(key) }, nil
-}
-
-func (r *recentCommands) forget(key commandKey) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.sent, key)
-	r.order = slices.DeleteFunc(r.order, func(k commandKey) bool { return k == key })
-}
-
-// readCommand returns the first command of a request id in a log, and when it came. Its ID is empty if there is none.
-func readCommand(ctx context.Context, post mailbox.Post, at mailbox.Address, request string) (first mailbox.Item, when time.Time, err error) {
-	id := []byte(request)
-	err = post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
-		if !bytes.Contains(m.Data, id) { // most entries need not be decoded
-			return nil
-		}
-		e, err := mailbox.Decode(m.Data)
-		if err != nil || e.From != "" {
-			return nil //nolint:nilerr // no reader takes a command from such an entry
-		}
-		for _, item := range e.Items {
-			if item.ID == request {
-				first, when = item, time.UnixMilli(m.At)
-				return errEnough
-			}
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, errEnough) {
-		return first, when, fmt.Errorf("control: read %s: %w", at, err)
-	}
-	return first, when, nil
+	return nil
 }
 
 // commandName is the verb of a request, by the kind of its command.
@@ -138,9 +104,8 @@ func (c *opener) acceptExisting(ctx context.Context, known client.RunInfo, r cli
 	if r.Resume {
 		return accepted
 	}
-	first, _, err := readCommand(ctx, c.cfg.Post, mailbox.At(r.RunID, mailbox.Super), openRequest)
-	var o supervisor.Opened
-	if err != nil || first.Kind != o.Kind() || mailbox.Unmarshal(first.Body, &o) != nil {
+	o, found, err := readOpened(ctx, c.cfg.Post, r.RunID)
+	if err != nil || !found {
 		return accepted // the log of the run tells no more: it may be removed
 	}
 	if accepted.Differs = differingFields(r, o, c.cfg.Machine); len(accepted.Differs) > 0 {
@@ -149,9 +114,6 @@ func (c *opener) acceptExisting(ctx context.Context, known client.RunInfo, r cli
 	}
 	return accepted
 }
-
-// openRequest is the request id of the first entry of a run, as actors.Node.Open writes it.
-const openRequest = "open.run"
 
 // differingFields names the fields of a request whose values are not those with which a run was opened. A field that the
 // request omits has no value of its own, and the path of another machine cannot be compared.

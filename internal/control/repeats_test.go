@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -183,5 +184,34 @@ func TestRequestForAnExistingScheduleNamesWhatDiffers(t *testing.T) {
 	r.Prompt, times.Every = "play", "2h"
 	if got := acceptSchedule(r, times, s); !slices.Equal(got.Differs, []string{"prompt", "times"}) {
 		t.Errorf("another request: %+v", got)
+	}
+}
+
+// A node remembers a bounded number of commands, the newest. A command that is sent again takes no second place.
+func TestNodeRemembersTheNewestCommands(t *testing.T) {
+	t.Parallel()
+	var r recentCommands
+	at := mailbox.At("r", mailbox.Super)
+	claim := func(n int, text string) error {
+		return r.claim(at, fmt.Sprint("s", n), agent.Steered{}.Kind(), agent.Steered{Text: text})
+	}
+	for n := range recentCommandsMax {
+		for range 2 {
+			if err := claim(n, "first"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := claim(0, "other"); !hasCode(err, client.CodeConflict) {
+		t.Errorf("the oldest that is remembered: %v", err)
+	}
+	if err := claim(recentCommandsMax, "first"); err != nil {
+		t.Fatal(err)
+	}
+	if err := claim(0, "other"); err != nil {
+		t.Errorf("one that is not remembered any more: %v", err)
+	}
+	if err := claim(2, "other"); !hasCode(err, client.CodeConflict) || len(r.sent) != recentCommandsMax || len(r.order) != recentCommandsMax {
+		t.Errorf("%d and %d are remembered: %v", len(r.sent), len(r.order), err)
 	}
 }

@@ -78,7 +78,7 @@ func checkWhy(why string) error {
 	if len(why) <= whyBytesMax {
 		return nil
 	}
-	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("why has %d bytes, more than %d", len(why), whyBytesMax), Hint: "give a shorter reason; `troupe steer` takes longer texts"}
+	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("why has %d bytes, more than %d", len(why), whyBytesMax), Hint: "give a shorter reason"}
 }
 
 // isCancelLogged reports whether the log has a cancel already: then it needs no second entry.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/spec"
@@ -12,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/internal/a2aclient"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/hook"
 	"github.com/troupe-run/troupe/internal/provider/catalog"
@@ -182,7 +182,7 @@ func (c Config) withDefaults() Config {
 	if c.Machine == "" {
 		c.Machine, _ = os.Hostname() // empty without one
 	}
-	c.Name = cmp.Or(c.Name, strings.ToValidUTF8(c.Machine[:min(len(c.Machine), names.NodeNameBytesMax)], "")) // else the default of actors holds
+	c.Name = cmp.Or(c.Name, clip.Prefix(c.Machine, names.NodeNameBytesMax)) // else the default of actors holds
 	c.Pools = c.servedPools()
 	if c.UserDirs && c.brought == nil {
 		c.brought = &trust.BroughtDirs{}
