@@ -117,6 +117,8 @@ type RunRequest struct {
 	Overlap string `json:"overlap,omitempty"` // what a due time begins while the run before works: skip (nothing) or parallel; "": skip
 	// Resume continues the run RunID, which must exist. Of the other fields only TimeoutMS counts: the new time limit.
 	Resume bool `json:"resume,omitempty"`
+	// DryRun begins nothing: the answer has what the run would be opened with (RunAccepted.Preview), or the error of the request.
+	DryRun bool `json:"dry_run,omitempty"`
 }
 
 // RunAccepted answers a RunRequest: the run, or the schedule, is in its log.
@@ -141,6 +143,16 @@ type RunAccepted struct {
 	// Differs names the fields of the request (prompt, agent, dir, limits, times) that the run or schedule, which existed, was
 	// not made with. They have no effect.
 	Differs []string `json:"differs,omitempty"`
+	// Preview answers a request with dry_run: there is no run; nil: there is one.
+	Preview *Preview `json:"preview,omitempty"`
+}
+
+// Preview is what a run would be opened with, and its root agent as it would begin.
+type Preview struct {
+	Description
+	// StopReason says why the run would end before its first call, and Detail explains it; "": it would begin.
+	StopReason spec.Reason `json:"stop_reason,omitempty"`
+	Detail     string      `json:"detail,omitempty"`
 }
 
 // RunInfo is one row of a list.

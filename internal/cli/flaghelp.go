@@ -21,7 +21,7 @@ type flagGroup struct {
 // flagGroups are the titles under which the help of commands with many flags lists them. The first has those
 // that most runs need.
 var flagGroups = []flagGroup{
-	{"Task", []string{"agent", "attach", "dir", "model", "yes", "max-budget-usd", "timeout", "detach", "resume"}},
+	{"Task", []string{"agent", "attach", "dir", "model", "yes", "max-budget-usd", "timeout", "dry-run", "detach", "resume"}},
 	{"Agents and tools", []string{"agents", "mcp-config", "no-agents-md", "effort", "fallback", "temperature", "priority"}},
 	{"Permissions", []string{"permission-mode", "allowed-tools", "disallowed-tools", "ask-tools", "approvals", "taint", "taint-files", "outside", "guardrails", "policy", "unattended", "question-timeout", "park-timeout"}},
 	{"What the answer must be", []string{"json-schema", "require-tool", "criteria", "constraints", "fail-if", "use-tokens"}},

@@ -15,7 +15,7 @@
 //   - findrun.go, runview.go, runviews.go, superstates.go, replay.go, describe.go, viewer.go, replysize.go: one run or
 //     many, by rows and by what their logs have since
 //   - events.go, eventlist.go, eventpages.go, eventindex.go, logs.go, transcript.go: events, entries and messages again
-//   - open.go, queue.go, waiters.go, localrun.go, room.go, runlocks.go: opening runs, and waiting for them
+//   - open.go, dryrun.go, queue.go, waiters.go, localrun.go, room.go, runlocks.go: opening runs, and waiting for them
 //   - history.go, uploads.go, attach.go: histories and files with which runs begin
 //   - commander.go, answers.go, approvals.go, storedanswers.go, context.go, backlog.go, permissions.go, subtreelimit.go,
 //     handoff.go: commands for live runs

@@ -222,28 +222,33 @@ func (c *laneKeeper) continueHistory(ctx context.Context, conversation string, s
 	return origin, err
 }
 
-// checkConversation checks the conversation of a request before its run is opened. It returns the conversation that
-// the request means, and its owner, whom the request of an operator must name.
-func (c *laneKeeper) checkConversation(ctx context.Context, r client.RunRequest) (id, owner string, err error) {
+// withConversation checks the conversation of a request before its run is opened. It returns the request with the
+// conversation that it means, and the owner of that, whom the request of an operator must name.
+func (c *laneKeeper) withConversation(ctx context.Context, r client.RunRequest) (client.RunRequest, error) {
+	if r.Conversation == "" {
+		return r, nil
+	}
+	owner := ""
 	id, s, isNew, err := c.lanes.resolveConversation(ctx, r.Conversation)
 	if err == nil && !isNew {
 		owner, err = c.lanes.laneOwner(ctx, id, s)
 	}
 	switch {
 	case err != nil:
-		return "", "", err
+		return r, err
 	case isNew:
 		owner = r.Owner
 	case owner != r.Owner && requestOwner(ctx) == "":
-		return "", "", notNamedOwner(id, owner, r.Owner)
+		return r, notNamedOwner(id, owner, r.Owner)
 	case owner != r.Owner:
-		return "", "", notOwner("conversation", r.Conversation, r.Owner) // which is not the id that it means
+		return r, notOwner("conversation", r.Conversation, r.Owner) // which is not the id that it means
 	case len(s.Queue()) >= lane.QueueMax:
-		return "", "", &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("%d messages of the conversation %s wait already", lane.QueueMax, id), Hint: "`troupe lanes " + id + "` shows them; send the next when some have ended"}
+		return r, &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("%d messages of the conversation %s wait already", lane.QueueMax, id), Hint: "`troupe lanes " + id + "` shows them; send the next when some have ended"}
 	case !isNew && (r.Fork != "" || r.History != nil):
-		return "", "", &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("the conversation %s has a history already", id), Hint: "leave fork and history out, or begin another conversation"}
+		return r, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("the conversation %s has a history already", id), Hint: "leave fork and history out, or begin another conversation"}
 	}
-	return id, owner, nil
+	r.Conversation, r.Owner = id, owner
+	return r, nil
 }
 
 // conversationBytesMax is the longest id of a conversation.

@@ -72,6 +72,9 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if err := cmp.Or(checkRunID(r.RunID), checkNamedOwner(r.Owner)); err != nil {
 		return nil, err
 	}
+	if r.DryRun {
+		return c.previewRun(ctx, r)
+	}
 	if times := requestedTimes(r); !times.IsEmpty() {
 		return c.createSchedule(ctx, r, times)
 	} else if r.Zone != "" || r.Missed != "" || r.Overlap != "" {
@@ -105,11 +108,9 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 		return nil, err
 	}
 	asked := r.Conversation
-	var err error
-	if r.Conversation != "" {
-		if r.Conversation, r.Owner, err = c.keeper.checkConversation(ctx, r); err != nil {
-			return nil, err
-		}
+	r, err := c.keeper.withConversation(ctx, r)
+	if err != nil {
+		return nil, err
 	}
 	if r.Owner, err = c.forkOwner(ctx, r); err != nil {
 		return nil, err

@@ -154,11 +154,9 @@ func (c *opener) checkScheduled(ctx context.Context, r client.RunRequest, rule s
 		return r, none, err
 	}
 	asked := r.Conversation
-	if r.Conversation != "" {
-		var err error
-		if r.Conversation, r.Owner, err = c.keeper.checkConversation(ctx, r); err != nil {
-			return r, none, err
-		}
+	r, err := c.keeper.withConversation(ctx, r)
+	if err != nil {
+		return r, none, err
 	}
 	r.At, r.Every, r.Zone, r.On, r.Missed, r.Overlap = "", "", "", "", "", ""
 	r.Trace, r.Interactive, r.Caller = "", false, "schedule "+r.RunID

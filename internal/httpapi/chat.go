@@ -73,7 +73,7 @@ func unusableField(r client.RunRequest) string {
 		given bool
 	}{
 		{"run_id", r.RunID != ""}, {"prompt", r.Prompt != ""}, {"agent", r.Agent != ""}, {"history", r.History != nil}, {"resume", r.Resume},
-		{"at", r.At != ""}, {"every", r.Every != ""}, {"on", r.On != ""},
+		{"at", r.At != ""}, {"every", r.Every != ""}, {"on", r.On != ""}, {"dry_run", r.DryRun},
 	} {
 		if f.given {
 			return f.name

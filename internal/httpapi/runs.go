@@ -66,6 +66,10 @@ func (p runPaths) startRun(w http.ResponseWriter, r *http.Request) {
 		refuseError(w, err)
 		return
 	}
+	if accepted.Preview != nil { // of a dry run
+		writeJSON(w, http.StatusOK, accepted)
+		return
+	}
 	location := "/api/v1/runs/" + url.PathEscape(accepted.RunID)
 	if accepted.Schedule != "" {
 		location = "/api/v1/schedules/" + url.PathEscape(accepted.Schedule)

@@ -92,7 +92,7 @@ func TestEveryFieldOfARequestIsClassified(t *testing.T) {
 		"TimeoutMS", "Temperature", "Effort", "Priority", "AllowedTools", "DisallowedTools", "AskTools", "PermissionMode", "Approvals", "Taint", "TaintFiles", "Outside", "QuestionTimeout", "ParkTimeout", "Unattended", "Yes", "Interactive",
 		"Constraints", "Criteria", "FailureConditions", "Policy", "Fallback", "Guardrails", "PaidLimit", "AllowUnpriced", "AllowUnbounded", "RequireTool", "JSONSchema", "UseTokens",
 		"ToolRetries", "PatienceMS", "LoopOptions", "NoAgentsMD", "Resume", "AgentLimits", "MaxBacklog", "BacklogLease",
-		"At", "Every", "Zone", "On", "Missed", "Overlap"}
+		"At", "Every", "Zone", "On", "Missed", "Overlap", "DryRun"}
 	known := slices.Concat(ownTexts, notShared, values)
 	for f := range reflect.TypeFor[client.RunRequest]().Fields() {
 		if !slices.Contains(known, f.Name) {

@@ -3,6 +3,7 @@
 package request
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -223,7 +224,16 @@ func (r *Flags) completeFlags(a *console.Console, origins *Origins, c *cobra.Com
 	q.QuestionTimeout, q.ParkTimeout, q.BacklogLease = r.questionTimeout.Milliseconds(), r.parkTimeout.Milliseconds(), r.backlogLease.Milliseconds()
 	q.TimeoutMS, q.PaidLimit = r.timeout.Milliseconds(), origins.TokensByDirectory
 	q.Caller, q.Trace = "cli", a.Getenv("TRACEPARENT")
-	return r.checkNotNegative()
+	return cmp.Or(checkDryRun(r), r.checkNotNegative())
+}
+
+// checkDryRun refuses what cannot be previewed without storing something first.
+func checkDryRun(r *Flags) error {
+	q := &r.Request
+	if q.DryRun && (q.Fork != "" || q.Resume || r.imported != nil || len(r.attachments) > 0 || r.IsScheduled()) {
+		return exit.UsageError("leave it out: a dry run shows what a new run begins with", "--dry-run is not possible with --fork, --resume, --history, --attach and times")
+	}
+	return nil
 }
 
 const (

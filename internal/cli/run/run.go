@@ -47,6 +47,7 @@ interrupted.`,
   troupe run -o stream-json "..." | jq -c 'select(.kind == "tool.started")'
   troupe run --at 18:00 --dir . "Summarize what changed today"
   troupe run --every "0 9 * * 1-5" --conversation daily "Which issues are new?"
+  troupe run --dry-run --dir . -m openai/gpt-6-sol "Summarize"
   troupe run --resume 01k9z3 --timeout 2h
   troupe run --fork 01k9z3@4 "Try it the other way"
   troupe run --fork 01k9z3@root-1-0:4 "Look at the tests first"
@@ -66,7 +67,7 @@ interrupted.`,
 				return err
 			}
 			return cs.withFork(&flags, func() error {
-				if flags.Detach || flags.IsScheduled() {
+				if flags.Detach || flags.Request.DryRun || flags.IsScheduled() {
 					return cs.startRun(c.Context(), &flags)
 				}
 				return cs.followRun(&flags, nil)
@@ -85,6 +86,7 @@ interrupted.`,
 		"HOST:PORT of the HTTP API, while this process runs the node; the token is in the state directory (docs/http.md)")
 	c.Flags().StringVar(&cs.Sessions.Telemetry.Endpoint, "otlp-endpoint", "", "of a node in this process: "+telemetry.EndpointUsage)
 	c.Flags().StringVar(&cs.Sessions.Telemetry.Content, "telemetry-content", "", "of a node in this process: "+telemetry.ContentUsage)
+	c.Flags().BoolVar(&flags.Request.DryRun, "dry-run", false, "print what the run would be opened with (model, limits, agents, tools), and begin nothing")
 	c.Flags().BoolVar(&flags.Detach, "detach", false, "print the run's id and return; the same as start")
 	return c
 }

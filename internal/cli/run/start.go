@@ -41,14 +41,18 @@ func (cs *Commands) startCommand() (*cobra.Command, *request.Flags) {
 	return c, flags
 }
 
-// startRun starts the run on a node that outlives this process, and returns.
+// startRun starts the run on a node that outlives this process, and returns. A dry run needs no such node.
 func (cs *Commands) startRun(ctx context.Context, flags *request.Flags) (err error) {
 	if flags.Copy != "" { // a signal that ends the process would leave it
 		sig := interrupt.Catch()
 		defer sig.Stop()
 		ctx = sig.Starting
 	}
-	s, err := cs.Sessions.Open(ctx, session.ToJoin)
+	purpose := session.ToJoin
+	if flags.Request.DryRun {
+		purpose = session.ToRun
+	}
+	s, err := cs.Sessions.Open(ctx, purpose, flags.Roots()...)
 	if err != nil && flags.IsScheduled() && exit.Explain(err).Code == exit.NoNode {
 		return errNoSchedule
 	}
@@ -61,7 +65,10 @@ func (cs *Commands) startRun(ctx context.Context, flags *request.Flags) (err err
 	if err != nil {
 		return err
 	}
-	if accepted.Schedule != "" {
+	switch {
+	case accepted.Preview != nil:
+		return printPreview(cs.Console, accepted)
+	case accepted.Schedule != "":
 		return cs.printScheduled(accepted)
 	}
 	if !cs.Console.Quiet {

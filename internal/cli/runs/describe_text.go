@@ -25,19 +25,11 @@ func (cs *Commands) drawDescription(d description) []string {
 			[2]string{"log", "missing, or not written yet"})
 		return p.Lines
 	}
-	addOpening(p, d)
-	p.AddHeading("Loop options")
-	p.AddPairs(loopOptionPairs(d.Description.LoopOptions)...)
-	for _, def := range d.Description.Definitions {
-		if own := ownLoopOptionPairs(def.LoopOptions); len(own) > 0 {
-			p.AddHeading("Loop options of " + term.CleanLine(def.Name) + " (override those above)")
-			p.AddPairs(own...)
-		}
+	conversation := ""
+	if d.Result != nil {
+		conversation = d.Result.Conversation
 	}
-	p.AddHeading("Agents")
-	p.AddTable(console.Left("NAME", "MODEL", "TOOLS", "DELEGATES TO", "HANDS OFF TO"), definitionRows(d.Description))
-	p.AddHeading("Tools")
-	p.AddTable(console.Left("NAME", "CLASS", "DESCRIPTION"), toolRows(offeredTools(d.Description)))
+	addConfiguration(p, d.Description, [][2]string{{"run", d.RunID}, {"state", describedState(d)}}, d.Owner, conversation)
 	p.AddHeading("Report")
 	addReport(p, d)
 	if n := d.Description.Backlog; n != nil {
@@ -77,24 +69,44 @@ func describedState(d description) string {
 	return text
 }
 
-// addOpening renders the configuration that the run was opened with.
-func addOpening(p *console.Page, d description) {
-	o := d.Description
+// DrawPreview draws what a run would be opened with.
+func DrawPreview(c *console.Console, a client.RunAccepted) []string {
+	p, state := c.NewPage(), "not begun: this was a dry run"
+	if a.Preview.StopReason != "" {
+		state += "; the run would end before its first call: " + term.FormatReason(a.Preview.StopReason)
+		if a.Preview.Detail != "" {
+			state += " (" + term.CleanLine(a.Preview.Detail) + ")"
+		}
+	}
+	addConfiguration(p, &a.Preview.Description, [][2]string{{"state", state}}, "", a.Conversation)
+	return p.Lines
+}
+
+// addConfiguration renders the configuration of a run as fixed at its start, after the pairs of head.
+func addConfiguration(p *console.Page, o *client.Description, head [][2]string, owner, conversation string) {
 	m := term.ModelName(o.Model.Name)
 	if o.Model.Why != "" {
 		m += " (" + o.Model.Why + ")"
 	}
-	conversation := ""
-	if d.Result != nil {
-		conversation = d.Result.Conversation
-	}
-	p.AddPairs([2]string{"run", d.RunID}, [2]string{"state", describedState(d)}, [2]string{"goal", o.Goal}, [2]string{"owner", d.Owner}, [2]string{"caller", o.Caller}, [2]string{"priority", o.Priority}, [2]string{"conversation", conversation}, [2]string{"trace", o.TraceID},
+	p.AddPairs(append(head, [2]string{"goal", o.Goal}, [2]string{"owner", owner}, [2]string{"caller", o.Caller}, [2]string{"priority", o.Priority}, [2]string{"conversation", conversation}, [2]string{"trace", o.TraceID},
 		[2]string{"constraints", strings.Join(o.Constraints, "\n")}, [2]string{"criteria", strings.Join(o.Criteria, "\n")}, [2]string{"fails if", strings.Join(o.FailIf, "\n")},
 		[2]string{"directory", o.Workspace}, [2]string{"may write", strings.Join(o.Writable, ", ")},
 		[2]string{"model", m}, [2]string{"price", priceText(o.Model.Price)}, [2]string{"billing", o.Model.Bound}, [2]string{"window", windowText(o.Model.Window)},
 		[2]string{"root agent", fmt.Sprintf("%s, at most %d turns", o.Root, o.RootTurns)},
 		[2]string{"limits", limitsText(o.Limits, o.AgentLimits, o.ParkMS)},
-		[2]string{"policy", policyText(o.Policy)})
+		[2]string{"policy", policyText(o.Policy)})...)
+	p.AddHeading("Loop options")
+	p.AddPairs(loopOptionPairs(o.LoopOptions)...)
+	for _, def := range o.Definitions {
+		if own := ownLoopOptionPairs(def.LoopOptions); len(own) > 0 {
+			p.AddHeading("Loop options of " + term.CleanLine(def.Name) + " (override those above)")
+			p.AddPairs(own...)
+		}
+	}
+	p.AddHeading("Agents")
+	p.AddTable(console.Left("NAME", "MODEL", "TOOLS", "DELEGATES TO", "HANDS OFF TO"), definitionRows(o))
+	p.AddHeading("Tools")
+	p.AddTable(console.Left("NAME", "CLASS", "DESCRIPTION"), toolRows(offeredTools(o)))
 }
 
 func windowText(tokens int64) string {

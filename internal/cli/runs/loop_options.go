@@ -75,7 +75,7 @@ func contextText(c spec.Context) string {
 }
 
 func watchText(w spec.Watch) string {
-	if w.Of <= 0 {
+	if w.Of <= 0 || w.Identical <= 0 && w.Pattern <= 0 && w.Stuck <= 0 {
 		return "off"
 	}
 	text := fmt.Sprintf("of the last %d calls: %d identical, %d of one tool, %d without progress", w.Of, w.Identical, w.Pattern, w.Stuck)

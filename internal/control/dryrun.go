@@ -1,0 +1,82 @@
+package control
+
+import (
+	"context"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// previewRun answers a request with dry_run: it builds the run as openRun does, with the same refusals, and stores nothing.
+// The order in a conversation, and the room of the server, are looked at when the run is opened.
+func (c *opener) previewRun(ctx context.Context, r client.RunRequest) (any, error) {
+	if err := checkPreview(r); err != nil {
+		return nil, err
+	}
+	if err := c.checkUnused(ctx, r.RunID); err != nil {
+		return nil, err
+	}
+	asked := r.Conversation
+	r, err := c.keeper.withConversation(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	opened, accepted, err := c.buildOpened(ctx, r, asked)
+	if err != nil {
+		return nil, err
+	}
+	preview := previewOpened(opened)
+	accepted.Conversation, accepted.Preview = r.Conversation, &preview
+	return accepted, nil
+}
+
+// checkUnused refuses the id of a run that exists, or was deleted.
+func (c *opener) checkUnused(ctx context.Context, run string) error {
+	isNew, err := c.lookup.isNewRun(ctx, run)
+	if err != nil || isNew {
+		return err
+	}
+	if _, ok, err := c.cfg.Runs.getRow(ctx, run); err != nil {
+		return err
+	} else if ok {
+		return &client.Error{Code: client.CodeConflict, Text: "the run " + run + " exists already", Hint: "troupe describe " + run + " shows what it was opened with"}
+	}
+	if err := explainMissing(ctx, c.cfg.Post, run); !isNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+// checkPreview refuses what a dry run cannot answer without a write, or has nothing to say about.
+func checkPreview(r client.RunRequest) error {
+	var what string
+	switch {
+	case !requestedTimes(r).IsEmpty():
+		what = "a schedule"
+	case r.Resume:
+		what = "a run that is resumed"
+	case r.Fork != "":
+		what = "a fork"
+	case r.History != nil || len(r.Attach) > 0:
+		what = "a run with a history or attachments, which are stored before it"
+	default:
+		return nil
+	}
+	return &client.Error{Code: client.CodeBad, Text: "dry_run is not possible for " + what, Hint: "leave it out, or ask for the preview of a new run"}
+}
+
+// previewOpened describes a run that has not been opened: what it would be opened with, and the root agent as it would begin.
+func previewOpened(o supervisor.Opened) client.Preview {
+	o.InLane = false // it begins at once here, so that its agent is described
+	s, out := supervisor.Step(supervisor.State{}, supervisor.Input{Fact: o})
+	preview := client.Preview{Description: describeRun(s), StopReason: s.Outcome.Reason, Detail: s.Outcome.Detail}
+	for _, effect := range out.Effects {
+		if tell, ok := effect.(supervisor.Tell); ok {
+			if task, ok := tell.Fact.(agent.Submitted); ok {
+				preview.RootTurns = task.Task.Limits.WithDefaults(0).Turns
+			}
+		}
+	}
+	return preview
+}
