@@ -19,3 +19,18 @@ func TestACancelSaysWhatItEnded(t *testing.T) {
 		}
 	}
 }
+
+// A row names the person who canceled the run, as the line below the tree does.
+func TestACanceledAgentNamesWhoCanceled(t *testing.T) {
+	var tree Tree
+	for _, doc := range []string{
+		`{"run":"r","agent":"root","kind":"agent.started","data":{"name":"boss"}}`,
+		`{"run":"r","agent":"super","kind":"warning.raised","data":{"what":"cancel","why":"canceled by a person","by":"ann","live":1}}`,
+		`{"run":"r","agent":"root","kind":"agent.finished","data":{"stop_reason":"canceled","detail":"canceled by a person"}}`,
+	} {
+		tree.AddEvent(parseEvent(t, doc))
+	}
+	if row := tree.Row(Style{}, "root", 80, time.Time{}); !strings.Contains(row, "canceled by ann") {
+		t.Error(row)
+	}
+}

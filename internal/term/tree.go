@@ -30,6 +30,7 @@ type Tree struct {
 	handoffs int
 	notice   string // about the run as a whole
 	clock    runClock
+	canceler string // who canceled the run last; "": nobody, or it is not known
 	shortage string // the limit that did not cover the newest attempt that was refused or made the last one
 	arranged *arrangement
 }
@@ -202,7 +203,7 @@ func (t *Tree) AddEvent(e client.Event) {
 		}
 	case event.KindAgentFinished:
 		if d, ok := decodeData[event.AgentFinished](e); ok {
-			m.reason, m.detail, m.ended = spec.Reason(clipText(string(d.Reason))), clipText(d.Detail), at
+			m.reason, m.detail, m.ended = spec.Reason(clipText(string(d.Reason))), clipText(endingOf(d.Detail, t.canceler)), at
 			m.turn, m.calls, m.asks = d.Turns, nil, false
 			t.setCalls(m, d.Calls)
 		}
@@ -250,13 +251,18 @@ func (t *Tree) applyRunEvent(e client.Event, at time.Time) {
 			}
 		}
 	case event.KindWarningRaised:
-		if d, ok := decodeData[event.Warning](e); ok && d.What == "cancel" {
-			t.notice = "stopping"
+		if d, ok := decodeData[event.Warning](e); ok && d.What == event.WarningOfCancel {
+			t.notice, t.canceler = "stopping", d.By
 			if d.Now {
 				t.notice = "stopping now"
 			}
 		}
 	}
+}
+
+// endingOf is the detail of the end of an agent, with the name of the person who canceled the run.
+func endingOf(detail, canceler string) string {
+	return event.Result{Detail: detail, Cancel: &event.CancelResult{By: canceler}}.Ending()
 }
 
 func (t *Tree) ensureMember(id string) *member {
