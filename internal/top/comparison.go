@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/compare"
 	"github.com/troupe-run/troupe/internal/term"
@@ -38,7 +39,7 @@ func comparisonText(m *Model) []string {
 	for _, f := range []struct {
 		name string
 		of   func(compare.Run) string
-	}{{"run", func(r compare.Run) string { return r.RunID }}, {"a fork of", func(r compare.Run) string { return r.Fork }}, {"ended", func(r compare.Run) string { return cmp.Or(r.Reason, "not yet") }},
+	}{{"run", func(r compare.Run) string { return r.RunID }}, {"a fork of", func(r compare.Run) string { return r.Fork }}, {"ended", func(r compare.Run) string { return cmp.Or(term.FormatReason(spec.Reason(r.Reason)), "not yet") }},
 		{"model", func(r compare.Run) string { return r.Model }}, {"agents", func(r compare.Run) string { return fmt.Sprint(r.Agents) }}, {"turns", func(r compare.Run) string { return fmt.Sprint(r.Turns) }},
 		{"spent", func(r compare.Run) string {
 			return term.FormatTokens(r.Tokens) + " tokens, " + term.FormatUSD(r.CostUSD, r.IsEstimate)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/clip"
@@ -60,7 +61,7 @@ func (cs *Commands) printComparison(c compare.Comparison) error {
 	}
 	var lines []string
 	for _, side := range []compare.Run{c.A, c.B} {
-		line := fmt.Sprintf("%s: %s, %s, %s, %d tokens, %s", side.RunID, cmp.Or(side.Reason, "not ended"), term.FormatCount(side.Agents, "agent"), term.FormatCount(side.Turns, "turn"), side.Tokens, term.FormatUSD(side.CostUSD, side.IsEstimate))
+		line := fmt.Sprintf("%s: %s, %s, %s, %d tokens, %s", side.RunID, cmp.Or(term.FormatReason(spec.Reason(side.Reason)), "not ended"), term.FormatCount(side.Agents, "agent"), term.FormatCount(side.Turns, "turn"), side.Tokens, term.FormatUSD(side.CostUSD, side.IsEstimate))
 		if c.A.Model != c.B.Model {
 			line += ", model " + side.Model
 		}
