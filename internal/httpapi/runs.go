@@ -207,6 +207,12 @@ func (p runPaths) getTimeline(w http.ResponseWriter, r *http.Request, run string
 		t.AddEvent(e)
 		return nil
 	})
+	if err == nil && t.Tree().Ended.IsZero() {
+		var info client.RunInfo
+		if info, err = p.client.State(r.Context(), run); info.State == client.RunInterrupted {
+			t.Tree().MarkInterrupted() // what was in progress ends at the newest event
+		}
+	}
 	spans := t.Spans(time.Now())
 	if spans == nil {
 		spans = []term.Span{}

@@ -36,7 +36,12 @@ type webClient struct {
 // startWeb starts a node with an HTTP server.
 func startWeb(t testing.TB, change ...func(*Config)) (*Node, webClient) {
 	t.Helper()
-	state := t.TempDir()
+	return startWebIn(t, t.TempDir(), change...)
+}
+
+// startWebIn is startWeb with a state directory.
+func startWebIn(t testing.TB, state string, change ...func(*Config)) (*Node, webClient) {
+	t.Helper()
 	h := startNode(t, state, append([]func(*Config){func(c *Config) { c.HTTP = &HTTPConfig{Address: "127.0.0.1:0"} }}, change...)...)
 	token, err := statedir.ReadHTTPToken(state)
 	if err != nil {

@@ -2,8 +2,11 @@ package node
 
 import (
 	"net/http"
+	"slices"
 	"testing"
+	"time"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/term"
@@ -29,5 +32,27 @@ func TestWaitForAThrottleIsInTheTimelineOverHTTP(t *testing.T) {
 	}
 	if waits == 0 {
 		t.Errorf("no wait for a throttle: %+v", spans)
+	}
+}
+
+// While no node works on a run, its spans end at its newest event: they do not grow with the time of the request.
+func TestTimelineOfAnInterruptedRunStandsStill(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	first := startNode(t, state)
+	c := connectClient(t, first)
+	run := beginRun(t, c, client.RunRequest{Prompt: "think", Model: writeScript(t, "default: [{text: late, delay: 10m}]")})
+	awaitEvents(t, c, run, event.KindModelStarted, 1)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, w := startWebIn(t, state, func(c *Config) { c.NoActors = true })
+	var spans, later []term.Span
+	w.get("/api/v1/runs/"+run+"/timeline", http.StatusOK, &spans)
+	begun := time.Now()
+	waitUntil(t, "the clock has moved", func() bool { return time.Since(begun) > 5*time.Millisecond })
+	w.get("/api/v1/runs/"+run+"/timeline", http.StatusOK, &later)
+	if len(spans) == 0 || !slices.Equal(spans, later) {
+		t.Errorf("first %+v, then %+v", spans, later)
 	}
 }
