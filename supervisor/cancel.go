@@ -29,10 +29,14 @@ func cancelMembers(s State, f agent.Canceled) (State, []Effect) {
 	return s, s.roster.tellLive(f)
 }
 
-// handleCanceled stops the run because of a cancel command, and publishes a warning to observers.
+// handleCanceled stops the run, or an agent, because of a cancel command, and publishes a warning to observers.
 func handleCanceled(s State, f agent.Canceled) (State, []Effect) {
 	next, fx := cancelMembers(s, f)
-	if next.Cancel != s.Cancel {
+	m, ok := s.Member(f.Of)
+	switch {
+	case f.Of != "" && f.Of != spec.Root && ok && !m.Done && s.Phase != Over && (f.Now || !m.Stopping):
+		next = next.publishEvent(event.KindWarningRaised, event.Warning{What: event.WarningOfCancel, Agent: string(f.Of), Why: f.Why, By: f.By, Now: f.Now, Live: next.Live})
+	case next.Cancel != s.Cancel:
 		next = next.publishEvent(event.KindWarningRaised, event.Warning{What: event.WarningOfCancel, Why: f.Why, By: f.By, Now: f.Now, Live: next.Live})
 	}
 	return next, fx

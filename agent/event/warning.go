@@ -6,6 +6,7 @@ type Warning struct {
 	What    string `json:"what"`
 	Why     string `json:"why,omitempty"`
 	Call    string `json:"call,omitempty"`    // that it is about
+	Agent   string `json:"agent,omitempty"`   // that was canceled with those below it; "": the run
 	Now     bool   `json:"now,omitempty"`     // of a cancel
 	By      string `json:"by,omitempty"`      // who has canceled
 	Live    int    `json:"live,omitempty"`    // agents, at a cancel
@@ -21,7 +22,7 @@ type LoopDetected struct {
 	Times int    `json:"times"`
 }
 
-// WarningOfCancel is the What of the warning about a cancel of the run.
+// WarningOfCancel is the What of the warning about a cancel of the run, or of an agent.
 const WarningOfCancel = "cancel"
 
 // CanceledByPerson is the reason of a cancel for which a person has given none.

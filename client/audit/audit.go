@@ -35,7 +35,7 @@ const (
 	KindContext = "context"
 	KindLimits  = "limits" // the limits of the run were changed, or it was frozen
 	KindRun     = "run"    // the run began or ended
-	// KindCancel: the run was canceled.
+	// KindCancel: the run, or an agent, was canceled.
 	KindCancel = "cancel"
 	KindTaint  = "taint" // an agent has read text from outside
 	KindAgent  = "agent" // a question that is not about a call was answered

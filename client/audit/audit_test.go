@@ -29,11 +29,15 @@ func auditOf(t *testing.T, list ...event.Event) Audit {
 func TestAuditNamesWhoCanceled(t *testing.T) {
 	a := auditOf(t, event.Event{Kind: event.KindWarningRaised, Data: event.Warning{What: "given up"}},
 		event.Event{Kind: event.KindWarningRaised, Data: event.Warning{What: event.WarningOfCancel, Why: event.CanceledByPerson, By: "ann", Now: true}},
-		event.Event{Kind: event.KindWarningRaised, Data: event.Warning{What: event.WarningOfCancel, Why: "wrong task", By: "bob"}})
-	if len(a.Entries) != 2 || a.Entries[0].Kind != KindCancel || a.Entries[0].By != "ann" || a.Entries[0].Text != "canceled (now)" {
+		event.Event{Kind: event.KindWarningRaised, Data: event.Warning{What: event.WarningOfCancel, Why: "wrong task", By: "bob"}},
+		event.Event{Kind: event.KindWarningRaised, Data: event.Warning{What: event.WarningOfCancel, Agent: "root-1-0", Why: event.CanceledByPerson, By: "ann"}})
+	if len(a.Entries) != 3 || a.Entries[0].Kind != KindCancel || a.Entries[0].By != "ann" || a.Entries[0].Text != "canceled (now)" {
 		t.Fatalf("%+v", a.Entries)
 	}
 	if got := a.Entries[1].Text; got != `canceled, because of "wrong task",` {
+		t.Error(got)
+	}
+	if got := a.Entries[2].Text; got != "canceled root-1-0 and the agents below it" {
 		t.Error(got)
 	}
 }

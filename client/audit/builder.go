@@ -273,12 +273,15 @@ func (b *builder) addChange(e client.Event) {
 	}
 }
 
-// addCancel adds a cancel of the run, with its reason if there is more to it than who has canceled.
+// addCancel adds a cancel of the run, or of an agent, with its reason if there is more to it than who has canceled.
 func (b *builder) addCancel(e client.Event, d event.Warning) {
 	if d.What != event.WarningOfCancel {
 		return
 	}
 	text := "canceled"
+	if d.Agent != "" {
+		text += " " + showText(d.Agent) + " and the agents below it"
+	}
 	if d.Now {
 		text += " (now)"
 	}

@@ -302,14 +302,17 @@ func describeChange(d event.ContextChanged) string {
 
 func describeWarning(e client.Event) (string, bool) {
 	var d struct {
-		What, Why, By string
-		Live          int
-		Now           bool
+		What, Why, By, Agent string
+		Live                 int
+		Now                  bool
 	}
 	if json.Unmarshal(e.Data, &d) != nil {
 		return "", false
 	}
 	text := d.What
+	if d.Agent != "" {
+		text += " of " + d.Agent
+	}
 	if d.Now {
 		text += " now"
 	}

@@ -251,7 +251,7 @@ func (t *Tree) applyRunEvent(e client.Event, at time.Time) {
 			}
 		}
 	case event.KindWarningRaised:
-		if d, ok := decodeData[event.Warning](e); ok && d.What == event.WarningOfCancel {
+		if d, ok := decodeData[event.Warning](e); ok && d.What == event.WarningOfCancel && d.Agent == "" {
 			t.notice, t.canceler = "stopping", d.By
 			if d.Now {
 				t.notice = "stopping now"
