@@ -16,7 +16,9 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/permission/person"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -31,7 +33,7 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 		return nil, err
 	}
 	if !slices.Contains(decisions, r.Decision) {
-		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision %q is invalid", r.Decision), Hint: "use " + joinWords(decisions)}
+		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision %q is invalid", r.Decision), Hint: "use " + refuse.JoinWords(decisions)}
 	}
 	l, q, ok, err := c.awaitQuestion(ctx, r)
 	if err != nil {
@@ -71,7 +73,7 @@ func (c *commander) appendAnswer(ctx context.Context, l runView, r client.Answer
 	switch err := c.cfg.Runs.claimAnswer(ctx, r.RunID, claim, l.seen()); {
 	case bus.IsUnavailable(err), bus.IsFull(err): // the answer counts by its place in the log
 		c.cfg.logger().Warn("a question was not marked as answered in the index", "run", r.RunID, "agent", q.Agent, "error", err)
-	case hasCode(err, client.CodeConflict): // another request has answered it meanwhile
+	case refuse.HasCode(err, client.CodeConflict): // another request has answered it meanwhile
 		return refuseAnswered(ctx, c.cfg.Post, l, r, q.Agent)
 	case err != nil:
 		return nil, err
@@ -264,7 +266,7 @@ func (r *Runs) tryClaim(ctx context.Context, run string, claim AnsweredQuestion,
 			row.dropClosed(open.Summary, time.UnixMilli(claim.AtMS))
 		}
 		if len(row.Answered) >= answeredMax {
-			refusal = &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("no node has read the last %d answers of %s", answeredMax, run), Retry: retryAfter,
+			refusal = &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("no node has read the last %d answers of %s", answeredMax, run), Retry: refuse.RetryAfter,
 				Hint: "ask again in a moment; `troupe run --resume " + run + "` continues a run that no node has"}
 			return false
 		}
@@ -281,7 +283,7 @@ func (r *Row) dropClosed(open supervisor.Summary, now time.Time) {
 		return
 	}
 	r.Answered = slices.DeleteFunc(r.Answered, func(a AnsweredQuestion) bool {
-		return !slices.ContainsFunc(open.Questions, a.names) && now.Sub(time.UnixMilli(a.AtMS)) > requestTimeout
+		return !slices.ContainsFunc(open.Questions, a.names) && now.Sub(time.UnixMilli(a.AtMS)) > bounds.RequestTimeout
 	})
 }
 

@@ -9,6 +9,9 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/test/testlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -94,7 +97,7 @@ func TestOneOfTwoAnswersCounts(t *testing.T) {
 	for i, o := range []*parts{c, other} {
 		go func() {
 			_, err := o.commander.answerQuery(t.Context(), client.AnswerRequest{RunID: "r", Request: string(decisions[i]), Query: "q", Decision: decisions[i]})
-			if err != nil && !hasCode(err, client.CodeConflict) {
+			if err != nil && !refuse.HasCode(err, client.CodeConflict) {
 				err = fmt.Errorf("unexpected: %w", err)
 			}
 			errs <- err
@@ -128,7 +131,7 @@ func TestTheMarkOfARequestThatIsSentAgainIsYoung(t *testing.T) {
 	q := supervisor.OpenQuestion{Agent: "root", Query: "q", Asked: 3}
 	open := RowSummary{supervisor.Summary{Phase: supervisor.Live, Questions: []supervisor.OpenQuestion{q}}, 3, mailbox.Form}
 	now := time.Now()
-	first := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "once", AtMS: now.Add(-2 * requestTimeout).UnixMilli()}
+	first := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "once", AtMS: now.Add(-2 * bounds.RequestTimeout).UnixMilli()}
 	again := first
 	again.AtMS = now.UnixMilli()
 	for _, claim := range []AnsweredQuestion{first, again} {
@@ -166,7 +169,7 @@ func TestAnAnswerToAQuestionThatWasClosedMeanwhileIsRefused(t *testing.T) {
 	if err := runs.repair(t.Context(), "r", closed); err != nil {
 		t.Fatal(err)
 	}
-	if err := claim("second"); !hasCode(err, client.CodeConflict) {
+	if err := claim("second"); !refuse.HasCode(err, client.CodeConflict) {
 		t.Errorf("the second answer: %v", err)
 	}
 }
@@ -213,7 +216,7 @@ func TestADoubtfulMarkIsCheckedOnce(t *testing.T) {
 		logged bool
 	}{
 		{"young", 0, false},
-		{"old, and the log does not ask", 2 * requestTimeout, true},
+		{"old, and the log does not ask", 2 * bounds.RequestTimeout, true},
 	} {
 		mark := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "a-" + fmt.Sprint(tt.logged), AtMS: time.Now().Add(-tt.age).UnixMilli()}
 		if err := c.cfg.Runs.claimAnswer(t.Context(), "r", mark, l.seen()); err != nil {
@@ -288,7 +291,7 @@ func TestARunWhoseQuestionsAreAnsweredIsNotParked(t *testing.T) {
 		}
 	}
 	record(0, false) // the child of the root is about to begin
-	putEntry(t, c.cfg.Post, mailbox.At("r", mailbox.Super), mailbox.At("r", "root-1-0"), agent.Finish{Outcome: spec.Outcome{Reason: spec.Completed}}, false)
+	testlog.PutFact(t, c.cfg.Post, mailbox.At("r", mailbox.Super), mailbox.At("r", "root-1-0"), agent.Finish{Outcome: spec.Outcome{Reason: spec.Completed}}, false)
 	record(0, true)
 	if _, err := c.commander.answerQuery(t.Context(), client.AnswerRequest{RunID: "r", Request: "a", Query: "q", Decision: "approve"}); err != nil {
 		t.Fatal(err)

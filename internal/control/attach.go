@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -48,9 +49,9 @@ func (c *attachments) attachPart(ctx context.Context, r client.AttachRequest) (a
 	// run.
 	err = explainMissing(ctx, c.cfg.Post, r.RunID)
 	switch {
-	case isGone(err):
+	case refuse.IsGone(err):
 		return nil, errors.Join(err, c.cfg.Blobs.Drop(ctx, r.RunID))
-	case !isNotFound(err):
+	case !refuse.IsNotFound(err):
 		return nil, err
 	}
 	return client.Attached{Ref: ref, Size: int64(len(r.Data))}, nil
@@ -71,7 +72,7 @@ func (c *attachments) checkAttachable(ctx context.Context, r client.AttachReques
 		}
 		return err
 	}
-	if err := explainMissing(ctx, c.cfg.Post, r.RunID); !isNotFound(err) {
+	if err := explainMissing(ctx, c.cfg.Post, r.RunID); !refuse.IsNotFound(err) {
 		return err
 	}
 	return c.admission.checkRoom(ctx)

@@ -56,7 +56,7 @@ func closeUnderLoad(t *testing.T, asks *nats.Conn, c *Control) {
 	if err := c.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	if c.work.start(func() { t.Error("a request began after the end") }) {
+	if c.work.Start(func() { t.Error("a request began after the end") }) {
 		t.Error("the end does not keep requests from beginning")
 	}
 	cancel()

@@ -3,7 +3,6 @@ package control
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +13,9 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/policy"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -24,28 +25,8 @@ const titleBytes = 80
 
 func titleOf(task string) string { return clip.Marked(task, titleBytes, "…") }
 
-func notFound(run string) error {
-	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no run %q", run), Hint: "`troupe list` shows the runs"}
-}
-
 func badRequestID(err error) error {
 	return &client.Error{Code: client.CodeBad, Text: "request_id: " + err.Error(), Hint: "choose one of a-z, 0-9, - and _; the same one is applied once"}
-}
-
-func noAgent(id spec.ID, run string) error {
-	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", id, run), Hint: "`troupe describe` shows the ids of agents"}
-}
-
-func isNotFound(err error) bool { return hasCode(err, client.CodeNotFound) }
-
-// isAbsent reports whether a run is not there, or not any more.
-func isAbsent(err error) bool { return isNotFound(err) || isGone(err) }
-
-func isGone(err error) bool { return hasCode(err, client.CodeGone) }
-
-func hasCode(err error, code string) bool {
-	var known *client.Error
-	return errors.As(err, &known) && known.Code == code
 }
 
 // withState returns the row with the run's current state and result: see runView.state.
@@ -54,7 +35,7 @@ func withState(row Row, s supervisor.State) client.RunInfo {
 	if s.Phase == "" || info.State == client.RunFinished && s.Phase != supervisor.Over {
 		return info
 	}
-	result := fitAgents(s.Result())
+	result := bounds.FitAgents(s.Result())
 	info.Result, info.State = &result, runView{row: row, summary: s.Summary(true)}.state()
 	return info
 }
@@ -108,7 +89,7 @@ func (c *commander) lookAtRun(ctx context.Context, run, request string) (runView
 func (c *commander) appendToViewed(ctx context.Context, l runView, request string, to, of spec.ID, kind string, body any) (any, error) {
 	run := l.row.RunID
 	if l.summary.Phase == "" { // the index has a row, but there is no log
-		return nil, notFound(run)
+		return nil, refuse.NoRun(run)
 	}
 	address := mailbox.At(run, mailbox.Super)
 	for _, a := range []spec.ID{to, of} {
@@ -116,7 +97,7 @@ func (c *commander) appendToViewed(ctx context.Context, l runView, request strin
 			continue
 		}
 		at, err := c.views.findAgent(ctx, l, a)
-		if isNotFound(err) && l.summary.AgentsCut { // it may have no log yet
+		if refuse.IsNotFound(err) && l.summary.AgentsCut { // it may have no log yet
 			if l, err = c.views.viewRunFully(ctx, l.row); err == nil {
 				at, err = c.views.findAgent(ctx, l, a)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/promptlayer"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
@@ -57,7 +58,7 @@ func (c *commander) changeContext(ctx context.Context, r client.ContextRequest) 
 		return nil, err
 	}
 	if l.summary.Phase == "" {
-		return nil, notFound(r.RunID)
+		return nil, refuse.NoRun(r.RunID)
 	}
 	full, err := c.states.replay(ctx, c.cfg.Post, r.RunID)
 	if err != nil {

@@ -18,6 +18,8 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/runevent"
+	"github.com/troupe-run/troupe/internal/control/workgroup"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -108,16 +110,13 @@ type Control struct {
 	*laneVisits
 	*scheduler
 	cfg       *Config
-	work      *workGroup
+	work      *workgroup.Group
 	requests  *requestServer
 	parts     *parts
 	answers   *storedAnswers
 	retention *retention
 	svc       micro.Service
 }
-
-// requestTimeout bounds one request.
-const requestTimeout = 12 * time.Second
 
 // verbHandler serves one endpoint: a request's bytes to a reply, or an error.
 type verbHandler func(context.Context, []byte) (any, error)
@@ -157,8 +156,8 @@ func (c *Control) verbHandlers() map[string]verbHandler {
 }
 
 func newControl(cfg Config) *Control {
-	p, work := newParts(&cfg), newWorkGroup(cfg.logger())
-	p.viewer.pages = &eventPages{work: work}
+	p, work := newParts(&cfg), workgroup.New(cfg.logger())
+	p.viewer.pages = runevent.New(runevent.Config{Store: cfg.Post, Node: cfg.Name, Work: work})
 	c := &Control{
 		localRuns:  &localRuns{cfg: &cfg, work: work, owners: p.owners, opener: p.opener, viewer: p.viewer, slots: make(chan struct{}, localAtOnce)},
 		laneVisits: &laneVisits{cfg: &cfg, work: work, keeper: p.keeper},
@@ -217,10 +216,10 @@ func Serve(cfg Config) (*Control, error) {
 		return nil, errors.Join(fmt.Errorf("control: %w", err), c.Close())
 	}
 	if cfg.Answers != nil {
-		c.work.start(func() { c.answers.readStoredAnswers(c.work.ctx) })
+		c.work.Start(func() { c.answers.readStoredAnswers(c.work.Ctx) })
 	}
 	if !cfg.NoActors {
-		c.work.start(func() { c.retention.run(c.work.ctx) })
+		c.work.Start(func() { c.retention.run(c.work.Ctx) })
 	}
 	return c, nil
 }
@@ -237,7 +236,7 @@ func (c *Control) addEndpoints(name, subject string, serve micro.HandlerFunc) er
 // Close stops answering requests, and cancels those in progress.
 func (c *Control) Close() error {
 	err := c.svc.Stop() // which drains: requests may still come
-	c.work.close()
+	c.work.Close()
 	return err
 }
 
@@ -248,5 +247,3 @@ func Version() string {
 	}
 	return "0.1.0"
 }
-
-var errClosing = &client.Error{Code: client.CodeUnavailable, Text: "this node is closing", Hint: "ask again: another node answers"}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/lane"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -179,7 +180,7 @@ func (c *remover) deleteConversation(ctx context.Context, conversation string) (
 			return reply, nil
 		}
 		d, err := c.deleteRun(ctx, client.DeleteRequest{RunID: r.ID})
-		if err != nil && !isAbsent(err) {
+		if err != nil && !refuse.IsAbsent(err) {
 			return nil, err
 		}
 		if err == nil && !d.(client.Deleted).Already {

@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -43,7 +44,7 @@ func (c *runViews) inspectRun(ctx context.Context, row Row, now bool) (cancelTar
 	l, err := c.viewRun(ctx, row)
 	v := cancelTarget{runView: l}
 	switch s := l.summary; {
-	case isNewer(err) && now:
+	case refuse.IsNewer(err) && now:
 		v.lost = "the log of its supervisor was " + statedir.ErrNewerForm.Error()
 	case err != nil:
 		return v, err
@@ -112,7 +113,7 @@ func (c *canceler) cancelAgents(ctx context.Context, v cancelTarget, r client.Ca
 		return nil, err
 	}
 	if f.Of != "" && ends[agentLog(ends, r.RunID, f.Of)] == nil {
-		return nil, noAgent(f.Of, r.RunID)
+		return nil, refuse.NoAgent(f.Of, r.RunID)
 	}
 	if len(ends) == 0 {
 		v.lost = noLogLeft

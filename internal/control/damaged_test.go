@@ -11,6 +11,8 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/test/testlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 )
@@ -37,7 +39,7 @@ func workingRun(t *testing.T) *parts {
 		t.Fatal(err)
 	}
 	t.Cleanup(node.Stop)
-	putEntry(t, post, mailbox.At("r", "root"), mailbox.At("r", mailbox.Super), agent.Submitted{Task: spec.Task{Goal: "work"}}, false)
+	testlog.PutFact(t, post, mailbox.At("r", "root"), mailbox.At("r", mailbox.Super), agent.Submitted{Task: spec.Task{Goal: "work"}}, false)
 	return newParts(&Config{Post: post, Node: node})
 }
 
@@ -53,7 +55,7 @@ func TestAttackDeleteBehindASlowStoreLeavesAgentsTheirGrace(t *testing.T) {
 	defer end()
 	c.cfg.Post = unreadableStore{c.cfg.Post, end}
 	_, err = c.canceler.stopAgents(ctx, "r", ends)
-	if !hasCode(err, client.CodeUnavailable) || !strings.Contains(err.Error(), "root on no node") {
+	if !refuse.HasCode(err, client.CodeUnavailable) || !strings.Contains(err.Error(), "root on no node") {
 		t.Errorf("the logs of an agent at work may be removed: %v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -153,7 +154,7 @@ func (c *remover) removeRun(ctx context.Context, run string, unopened bool) (rep
 		return reply, 0, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "`troupe list` shows the runs"}
 	}
 	if mailbox.IsReserved(run) {
-		return reply, 0, notFound(run)
+		return reply, 0, refuse.NoRun(run)
 	}
 	done, err := c.locks.lockRun(ctx, run)
 	if err != nil {
@@ -180,7 +181,7 @@ func (c *remover) removeRun(ctx context.Context, run string, unopened bool) (rep
 		if err := c.cfg.Blobs.Drop(ctx, run); err != nil || unopened {
 			return reply, 0, err
 		}
-		return reply, 0, notFound(run)
+		return reply, 0, refuse.NoRun(run)
 	}
 	isUpload := false
 	if !listed && ends[super] == nil {
@@ -232,7 +233,7 @@ func (c *remover) awaitClosedLogs(ctx context.Context, run string, row client.Ru
 		super := ends[mailbox.At(run, mailbox.Super)]
 		switch {
 		case super != nil && super.newer && super.closed == 0 && row != client.RunFinished:
-			return nil, newerLog(mailbox.At(run, mailbox.Super))
+			return nil, refuse.NewerLog(mailbox.At(run, mailbox.Super))
 		case super == nil, super.reader.Deleted, super.super.State.Phase == "" && super.closed == 0:
 			return ends, nil // deleted already, or never opened
 		case super.closed > 0 && len(openAgents(ends)) == 0:
@@ -304,19 +305,19 @@ func readFirstEntry(ctx context.Context, post mailbox.Store, at mailbox.Address)
 // explainMissing returns the error that explains why a run does not exist.
 func explainMissing(ctx context.Context, post mailbox.Store, run string) error {
 	if names.CheckToken(run) != nil {
-		return notFound(run)
+		return refuse.NoRun(run)
 	}
 	buried, err := IsDeleted(ctx, post, run)
 	switch {
 	case err != nil:
 		return err
 	case buried:
-		return deletedError(run)
+		return refuse.RunDeleted(run)
 	}
 	if half, err := isUnfinishedRestore(ctx, post, run); half || err != nil {
 		return cmp.Or(err, unfinishedRestoreError(run))
 	}
-	return notFound(run)
+	return refuse.NoRun(run)
 }
 
 // explainNoAgent returns the error that explains why an agent of a run has no log: there is none, or the run
@@ -327,11 +328,7 @@ func explainNoAgent(ctx context.Context, post mailbox.Store, id spec.ID, run str
 	case err != nil:
 		return err
 	case buried:
-		return deletedError(run)
+		return refuse.RunDeleted(run)
 	}
-	return noAgent(id, run)
-}
-
-func deletedError(run string) error {
-	return &client.Error{Code: client.CodeGone, Text: fmt.Sprintf("the run %q was deleted", run), Hint: "`troupe list` shows the runs"}
+	return refuse.NoAgent(id, run)
 }

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"testing"
@@ -11,6 +10,8 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/test/testlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -36,7 +37,7 @@ func TestRunWithAGivenUpSupervisorCanBeDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newParts(&Config{Post: post})
-	if _, err := c.remover.awaitClosedLogs(t.Context(), "r", client.RunLive); !hasCode(err, client.CodeConflict) {
+	if _, err := c.remover.awaitClosedLogs(t.Context(), "r", client.RunLive); !refuse.HasCode(err, client.CodeConflict) {
 		t.Errorf("a live run: %v", err)
 	}
 	ends, err := c.remover.awaitClosedLogs(t.Context(), "r", client.RunFinished)
@@ -56,7 +57,7 @@ func TestDeleteRemovesWhatCameAfterTheEndOfALog(t *testing.T) {
 	post := memory.New(memory.Config{})
 	c := newParts(&Config{Post: post})
 	at := mailbox.At("r", "root")
-	putEntry(t, post, at, "", agent.Submitted{}, false)
+	testlog.PutFact(t, post, at, "", agent.Submitted{}, false)
 	end, err := activation.Tombstone(at)
 	if err == nil {
 		_, err = mailbox.Put(t.Context(), post, at, end)
@@ -64,8 +65,8 @@ func TestDeleteRemovesWhatCameAfterTheEndOfALog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	putEntry(t, post, at, mailbox.At("r", mailbox.Super), agent.Canceled{}, false)
-	putEntry(t, post, at, "", agent.Submitted{}, true)
+	testlog.PutFact(t, post, at, mailbox.At("r", mailbox.Super), agent.Canceled{}, false)
+	testlog.PutFact(t, post, at, "", agent.Submitted{}, true)
 	for _, what := range []string{"the log", "the deleted log"} {
 		ends, err := readLogStatuses(t.Context(), c.cfg.Post, "r")
 		if err == nil {
@@ -80,30 +81,7 @@ func TestDeleteRemovesWhatCameAfterTheEndOfALog(t *testing.T) {
 		if _, gone, err := readFirstEntry(t.Context(), post, at); err != nil || !gone {
 			t.Errorf("%s: it begins with its tombstone: %t, %v", what, gone, err)
 		}
-		putEntry(t, post, at, mailbox.At("r", mailbox.Super), agent.Canceled{}, false)
-	}
-}
-
-// putEntry appends an entry with one item to a log, in the form after this program's if newer.
-func putEntry(t *testing.T, post mailbox.Store, at, from mailbox.Address, f agent.Fact, newer bool) {
-	t.Helper()
-	body, err := mailbox.Marshal(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	item := mailbox.Item{ID: "q-" + f.Kind(), Kind: f.Kind(), Body: body}
-	if from != "" {
-		item.ID, item.N = "", 2
-	}
-	data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, From: from, Items: []mailbox.Item{item}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if newer {
-		data[bytes.Index(data, []byte{'v', mailbox.Form})+1]++
-	}
-	if _, err := mailbox.Put(t.Context(), post, at, data); err != nil {
-		t.Fatal(err)
+		testlog.PutFact(t, post, at, mailbox.At("r", mailbox.Super), agent.Canceled{}, false)
 	}
 }
 
@@ -113,11 +91,11 @@ func TestAttackDeleteOfALiveRunOfANewerReleaseIsRefused(t *testing.T) {
 	super, root := mailbox.At("r", mailbox.Super), mailbox.At("r", "root")
 	for name, fill := range map[string]func(mailbox.Store){
 		"its first entry is newer": func(post mailbox.Store) {
-			putEntry(t, post, super, "", supervisor.Opened{Run: "r"}, true)
+			testlog.PutFact(t, post, super, "", supervisor.Opened{Run: "r"}, true)
 		},
 		"a message follows": func(post mailbox.Store) { // which ends a run that was never opened
-			putEntry(t, post, super, "", supervisor.Opened{Run: "r"}, true)
-			putEntry(t, post, super, root, agent.Reserve{}, false)
+			testlog.PutFact(t, post, super, "", supervisor.Opened{Run: "r"}, true)
+			testlog.PutFact(t, post, super, root, agent.Reserve{}, false)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +108,7 @@ func TestAttackDeleteOfALiveRunOfANewerReleaseIsRefused(t *testing.T) {
 			defer node.Stop()
 			c := newParts(&Config{Post: post, Node: node})
 			for _, row := range []client.RunState{client.RunLive, client.RunQueued, client.RunParked, ""} {
-				if _, err := c.remover.awaitClosedLogs(t.Context(), "r", row); !isNewer(err) {
+				if _, err := c.remover.awaitClosedLogs(t.Context(), "r", row); !refuse.IsNewer(err) {
 					t.Errorf("a run that is %q by its row: %v", row, err)
 				}
 			}
@@ -160,7 +138,7 @@ func (c countingStore) ReadRun(ctx context.Context, run string, each func(mailbo
 func TestDeletePollsWithABackoff(t *testing.T) {
 	const patience, looksMax = 600 * time.Millisecond, 8
 	c, looks := workingRun(t), 0
-	putEntry(t, c.cfg.Post, mailbox.At("r", mailbox.Super), "", agent.Canceled{}, false) // it is over, and not closed
+	testlog.PutFact(t, c.cfg.Post, mailbox.At("r", mailbox.Super), "", agent.Canceled{}, false) // it is over, and not closed
 	c.cfg.Post = countingStore{c.cfg.Post, &looks}
 	ctx, end := context.WithTimeout(t.Context(), patience)
 	defer end()

@@ -15,7 +15,9 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/provider"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/telemetry"
 	"github.com/troupe-run/troupe/internal/throttle"
 	"github.com/troupe-run/troupe/mailbox"
@@ -36,7 +38,7 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 	}
 	full, err := c.states.replay(ctx, c.cfg.Post, row.RunID)
 	s := full.state
-	if isNewer(err) && row.State == client.RunFinished {
+	if refuse.IsNewer(err) && row.State == client.RunFinished {
 		return row.RunInfo, nil // only the row can be shown
 	}
 	if err != nil {
@@ -68,7 +70,7 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 // briefRun returns the row of a run with its current state: see runview.go for what it reads.
 func (c *viewer) briefRun(ctx context.Context, row Row) (client.RunInfo, error) {
 	l, err := c.views.viewRun(ctx, row)
-	if isNewer(err) && row.State == client.RunFinished {
+	if refuse.IsNewer(err) && row.State == client.RunFinished {
 		return row.RunInfo, nil
 	}
 	if err != nil {
@@ -139,7 +141,7 @@ func describeRun(s supervisor.State) client.Description {
 		d.Agents = append(d.Agents, client.AgentInfo{ID: m.ID, Name: m.Name, Depth: m.Depth, Tools: nonNilList(r.OfferedTools(m)), Rights: nonNilList(m.Rights),
 			Limit: a.Limit, Used: a.Spent, Reserved: a.InUse(), Kept: a.Kept, Share: a.Share, Subtree: supervisor.SubtreeOf(s, m)})
 	})
-	d.Agents, d.AgentsLeftOut = fitList(d.Agents, func(a client.AgentInfo) int { return a.Depth })
+	d.Agents, d.AgentsLeftOut = bounds.FitList(d.Agents, func(a client.AgentInfo) int { return a.Depth })
 	return d
 }
 

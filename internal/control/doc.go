@@ -7,15 +7,18 @@
 //   - who may ask: owners see and change their own runs only
 //   - how agents are canceled that their supervisor does not reach
 //
+// The packages below:
+//   - bounds, workgroup: the limits of a request; the goroutines of the service
+//   - runevent: the events of runs again, from their logs
+//
 // The files:
-//   - control.go, requests.go, fairqueue.go, decode.go, refusal.go, workgroup.go, parts.go: the service, the order of
-//     requests, their forms and errors, its goroutines; the parts that serve the verbs
+//   - control.go, requests.go, fairqueue.go, decode.go, refusal.go, parts.go: the service, the order of requests, their
+//     forms and errors; the parts that serve the verbs
 //   - owners.go, ownindex.go, agentcaller.go: whose a run is
 //   - runs.go, row.go, writtenrows.go, list.go, listrows.go: the index of runs and the lists of it
-//   - findrun.go, runview.go, runviews.go, superstates.go, replay.go, describe.go, viewer.go, replysize.go: one run or
-//     many, by rows and by what their logs have since
-//   - events.go, eventlist.go, eventpages.go, eventindex.go, logs.go, transcript.go: events, entries and messages again
-//   - open.go, dryrun.go, queue.go, waiters.go, localrun.go, room.go, runlocks.go: opening runs, and waiting for them
+//   - findrun.go, runview.go, runviews.go, superstates.go, replay.go, describe.go, viewer.go: one run or many, by rows and by what their logs have since
+//   - events.go, logs.go, transcript.go: events, entries and messages again
+//   - open.go, queue.go, waiters.go, localrun.go, room.go, runlocks.go: opening runs, and waiting for them
 //   - history.go, uploads.go, attach.go: histories and files with which runs begin
 //   - commander.go, answers.go, approvals.go, storedanswers.go, context.go, backlog.go, permissions.go, subtreelimit.go,
 //     handoff.go: commands for live runs

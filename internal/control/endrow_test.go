@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/test/testlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/supervisor"
@@ -15,7 +16,7 @@ import (
 func TestARowThatTheGatewayEndsHasEndedNow(t *testing.T) {
 	begun := time.Now().Add(-40 * 24 * time.Hour).UTC().Truncate(time.Second)
 	post := memory.New(memory.Config{Now: begun.UnixMilli})
-	putEntry(t, post, mailbox.At("lost", mailbox.Super), "", supervisor.Opened{Run: "lost", Goal: "do it"}, false)
+	testlog.PutFact(t, post, mailbox.At("lost", mailbox.Super), "", supervisor.Opened{Run: "lost", Goal: "do it"}, false)
 	c := newParts(&Config{Post: post, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
 	lost, ok, err := c.lookup.findUnlisted(t.Context(), "lost")
 	if err != nil || !ok {
@@ -44,7 +45,7 @@ func TestARowThatTheGatewayEndsHasEndedNow(t *testing.T) {
 // owner of its log.
 func TestOwnersSeeRunsWhoseRowsWereLost(t *testing.T) {
 	post := memory.New(memory.Config{})
-	putEntry(t, post, mailbox.At("lost", mailbox.Super), "", supervisor.Opened{Run: "lost", Goal: "do it", Owner: "alice"}, false)
+	testlog.PutFact(t, post, mailbox.At("lost", mailbox.Super), "", supervisor.Opened{Run: "lost", Goal: "do it", Owner: "alice"}, false)
 	c := newParts(&Config{Post: post, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
 	found, ok, err := c.lookup.findUnlisted(t.Context(), "lost")
 	if err != nil || !ok || found.RunID != "lost" || found.Owner != "alice" || found.Title != "do it" {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -19,7 +18,7 @@ func (c *viewer) listEvents(ctx context.Context, r client.EventsRequest) (any, e
 	if r.Newest {
 		return c.newestCursor(ctx, r.RunID)
 	}
-	if read := r.From[client.CursorEntries]; read > 0 && !c.pages.isKept(r.RunID, r.From) {
+	if read := r.From[client.CursorEntries]; read > 0 && !c.pages.IsKept(r.RunID, r.From) {
 		counts, err := c.cfg.Post.Entries(ctx, r.RunID)
 		if err != nil {
 			return nil, fmt.Errorf("control: count %s: %w", r.RunID, err)
@@ -28,7 +27,7 @@ func (c *viewer) listEvents(ctx context.Context, r client.EventsRequest) (any, e
 			return client.EventsPage{Events: []json.RawMessage{}, Cursor: client.Cursor{client.CursorEntries: read}}, nil
 		}
 	}
-	page, err := c.pages.read(ctx, c.cfg, r.RunID, r.From)
+	page, err := c.pages.Read(ctx, r.RunID, r.From)
 	if err != nil {
 		return nil, err
 	}
@@ -54,33 +53,3 @@ func sumEntries(counts map[mailbox.Address]uint64) (sum uint64) {
 	}
 	return sum
 }
-
-// EncodeEvent returns the document of an event. One that is larger than a message may be has no texts.
-func EncodeEvent(e event.Published) ([]byte, error) {
-	raw, err := marshalEvent(e)
-	if err == nil && len(raw) > eventBytesMax {
-		e.Data = event.WithoutContent(e.Data)
-		return marshalEvent(e)
-	}
-	return raw, err
-}
-
-// EncodeEventWithoutTexts returns the document of an event for observers that are to read no text of people, models and
-// tools.
-func EncodeEventWithoutTexts(e event.Published) ([]byte, error) {
-	e.Content, e.Data = event.WithoutTexts, event.WithoutContent(e.Data)
-	return marshalEvent(e)
-}
-
-func marshalEvent(e event.Published) ([]byte, error) {
-	if d, ok := e.Data.(event.Result); ok {
-		e.Data = fitAgents(d)
-	}
-	raw, err := json.Marshal(e)
-	if err != nil {
-		return nil, fmt.Errorf("control: event %s: %w", e.ID, err)
-	}
-	return raw, nil
-}
-
-const eventBytesMax = 400 << 10

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -17,7 +18,7 @@ func readFacts(ctx context.Context, logs mailbox.Store, at mailbox.Address, appl
 	err := logs.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
 		e, err := mailbox.Decode(m.Data)
 		if errors.Is(err, mailbox.ErrForm) {
-			return newerLog(at)
+			return refuse.NewerLog(at)
 		}
 		if err != nil {
 			return nil

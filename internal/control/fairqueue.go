@@ -26,8 +26,6 @@ const (
 	// waitMax is how long a request may wait: less than a client waits for the answer. A client
 	// sends a copy of its request meanwhile, which takes no place: see requestTicket.ask.
 	waitMax = 8 * time.Second
-	// retryAfter is when a client that was refused may retry.
-	retryAfter = 250 * time.Millisecond
 )
 
 // requestTicket is one request to a verb.

@@ -7,6 +7,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/supervisor"
@@ -37,7 +38,7 @@ func TestAnAmbiguousAnswerIsRefused(t *testing.T) {
 		view := runView{row: Row{Answered: c.answered}, summary: supervisor.Summary{Questions: []supervisor.OpenQuestion{first, second}}}
 		q, ok, err := findQuestion(view, c.answer)
 		if c.want == "" {
-			if ok || !hasCode(err, client.CodeConflict) || !strings.Contains(err.Error(), "root-1-0, root-1-1") {
+			if ok || !refuse.HasCode(err, client.CodeConflict) || !strings.Contains(err.Error(), "root-1-0, root-1-1") {
 				t.Errorf("%s: %+v, %v, %v", name, q, ok, err)
 			}
 			continue

@@ -5,6 +5,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -39,16 +40,16 @@ func (c *lookup) findUnlisted(ctx context.Context, run string) (info client.RunI
 // findRun returns the row of a run, or an error if neither the index nor a log shows the run.
 func (c *lookup) findRun(ctx context.Context, run string) (Row, error) {
 	if mailbox.IsReserved(run) { // a lane is no run, even if a row says so
-		return Row{}, notFound(run)
+		return Row{}, refuse.NoRun(run)
 	}
 	i, ok, err := c.cfg.Runs.getRow(ctx, run)
 	if i.Removing {
-		return Row{}, deletedError(run)
+		return Row{}, refuse.RunDeleted(run)
 	}
 	if err != nil || ok {
 		return i, err
 	}
-	if err = explainMissing(ctx, c.cfg.Post, run); !isNotFound(err) || names.CheckToken(run) != nil {
+	if err = explainMissing(ctx, c.cfg.Post, run); !refuse.IsNotFound(err) || names.CheckToken(run) != nil {
 		return i, err
 	}
 	found, ok, findErr := c.findUnlisted(ctx, run)

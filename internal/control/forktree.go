@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/promptlayer"
+	"github.com/troupe-run/troupe/internal/refuse"
 	recorded "github.com/troupe-run/troupe/internal/replay"
 	"github.com/troupe-run/troupe/internal/runfile"
 	"github.com/troupe-run/troupe/internal/verify"
@@ -68,7 +69,7 @@ func (c *treeForker) forkTree(ctx context.Context, r client.RunRequest, p forkPo
 	case err != nil:
 		return nil, err
 	case known.Removing:
-		return nil, deletedError(r.RunID)
+		return nil, refuse.RunDeleted(r.RunID)
 	case listed:
 		if err := c.checkSameFork(ctx, r.RunID, p); err != nil {
 			return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/runfile"
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -17,7 +18,7 @@ import (
 type runImporter struct{ cfg *Config }
 
 const (
-	// restoreStep is how long one request imports entries; it is below requestTimeout.
+	// restoreStep is how long one request imports entries; it is below RequestTimeout.
 	restoreStep = 5 * time.Second
 	// restoreChunk is how many entries are imported at once.
 	restoreChunk = 1024
@@ -63,7 +64,7 @@ func (c *runImporter) readImported(ctx context.Context, checked checkedRestore) 
 	case same:
 		return held, nil
 	}
-	if err := explainMissing(ctx, c.cfg.Post, checked.run); isGone(err) {
+	if err := explainMissing(ctx, c.cfg.Post, checked.run); refuse.IsGone(err) {
 		return held, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("run %s was deleted here less than 30 days ago", checked.run), Hint: "restore it into another state directory or on another server"}
 	}
 	refused := &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("there is a run %s here, and it is not a restore of this file with the same answers", checked.run),
@@ -142,7 +143,7 @@ func (c *runImporter) listRestored(ctx context.Context, checked checkedRestore) 
 	}
 	for _, a := range checked.answeredQuestions() { // or the run seems to wait until its agents have read the answers
 		err := c.cfg.Runs.claimAnswer(ctx, checked.run, a, RowSummary{report.State.Summary(true), report.Place, mailbox.Form})
-		if err != nil && !hasCode(err, client.CodeConflict) { // then its agent has read the answer already
+		if err != nil && !refuse.HasCode(err, client.CodeConflict) { // then its agent has read the answer already
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/lane"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -93,7 +94,7 @@ func (c *laneLogs) readLane(ctx context.Context, conversation string) (*lane.Sta
 // then continues that run, if it has the same owner.
 func (c *laneLogs) isRunWithoutLane(ctx context.Context, conversation, owner string) (bool, error) {
 	row, err := c.lookup.findRun(ctx, conversation)
-	if isAbsent(err) {
+	if refuse.IsAbsent(err) {
 		return false, nil
 	}
 	if has, _, ownerErr := c.owners.ownerOf(ctx, conversation); err == nil && (ownerErr != nil || has != owner) {
@@ -122,7 +123,7 @@ func (c *laneLogs) conversationOf(ctx context.Context, row Row) (string, error) 
 // standingOf says how far a run is, by its own log.
 func (c *laneLogs) standingOf(ctx context.Context, run string) (lane.Standing, error) {
 	row, err := c.lookup.findRun(ctx, run)
-	if isAbsent(err) {
+	if refuse.IsAbsent(err) {
 		return lane.Standing{Phase: lane.Missing}, nil
 	}
 	if err != nil {
@@ -164,7 +165,7 @@ func (c *laneLogs) newestHistory(ctx context.Context, s *lane.State) (of lane.Ru
 			if err == nil {
 				t, err = readHistory(ctx, c.cfg.Post, at, -1, 0)
 			}
-			if !isAbsent(err) {
+			if !refuse.IsAbsent(err) {
 				return r, t, err == nil, err
 			}
 		}
@@ -183,7 +184,7 @@ func (c *laneLogs) resolveConversation(ctx context.Context, id string) (means st
 		return id, s, false, err
 	}
 	row, err := c.lookup.findRun(ctx, id)
-	if isAbsent(err) {
+	if refuse.IsAbsent(err) {
 		return id, s, true, nil
 	}
 	own := ""

@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/lane"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -195,7 +196,7 @@ func (c *laneKeeper) startInLane(ctx context.Context, conversation string, s *la
 	f := supervisor.LaneStarted{}
 	root := mailbox.At(run, string(spec.Root)).In(state.Run.RootPlace())
 	f.Past, err = c.continueHistory(ctx, conversation, s, root)
-	if isNewer(err) { // a node of the newer release reads that history
+	if refuse.IsNewer(err) { // a node of the newer release reads that history
 		return err
 	}
 	var refused *client.Error

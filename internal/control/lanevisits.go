@@ -8,6 +8,8 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/control/workgroup"
+	"github.com/troupe-run/troupe/internal/refuse"
 )
 
 const (
@@ -19,7 +21,7 @@ const (
 // laneVisits advances the lanes of conversations in the background, each by one goroutine.
 type laneVisits struct {
 	cfg    *Config
-	work   *workGroup
+	work   *workgroup.Group
 	keeper *laneKeeper
 
 	mu   sync.Mutex
@@ -82,7 +84,7 @@ func (v *laneVisits) LaneKnown(conversation, run string) {
 	}
 	visit, first := v.call(conversation, run)
 	if first {
-		v.work.start(func() { v.visitLane(conversation, visit) })
+		v.work.Start(func() { v.visitLane(conversation, visit) })
 	}
 }
 
@@ -109,17 +111,17 @@ func (v *laneVisits) visitLane(conversation string, visit *laneVisit) {
 		select {
 		case <-time.After(wait):
 		case <-visit.wake:
-		case <-v.work.ctx.Done():
+		case <-v.work.Ctx.Done():
 			return
 		}
 	}
 }
 
 func (v *laneVisits) advanceOnce(conversation string, joins []string) (again time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(v.work.ctx, laneTimeout)
+	ctx, cancel := context.WithTimeout(v.work.Ctx, laneTimeout)
 	defer cancel()
 	for _, run := range joins {
-		if err := v.keeper.joinLane(ctx, conversation, run); err != nil && !hasCode(err, client.CodeForbidden) { // a run of another owner has ended
+		if err := v.keeper.joinLane(ctx, conversation, run); err != nil && !refuse.HasCode(err, client.CodeForbidden) { // a run of another owner has ended
 			return 0, err
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -45,7 +47,7 @@ func (c *viewer) listRuns(ctx context.Context, r client.ListRequest) (any, error
 		if err != nil {
 			return nil, fmt.Errorf("control: list: %w", err)
 		}
-		if size += len(b); size > replyBytes {
+		if size += len(b); size > bounds.ReplyBytes {
 			break
 		}
 		if list = append(list, info); len(list) == r.Limit {
@@ -62,7 +64,7 @@ const infoBytesMin = 64
 func (f runFilter) selectRows(ctx context.Context, rows []rawRow) (selected []Row) {
 	most := len(rows)
 	if f.r.State == "" {
-		most = min(most, replyBytes/infoBytesMin, cmp.Or(f.r.Limit, most))
+		most = min(most, bounds.ReplyBytes/infoBytesMin, cmp.Or(f.r.Limit, most))
 	}
 	for _, raw := range rows {
 		if len(selected) == most {
@@ -107,7 +109,7 @@ func (c *viewer) currentInfo(ctx context.Context, row Row, place int, looks map[
 	switch {
 	case !ok:
 		r.view = runView{row: row, summary: row.summaryOrEmpty()}
-	case isNewer(r.err):
+	case refuse.IsNewer(r.err):
 		return info, nil // only the row can be shown
 	case r.err != nil:
 		return info, r.err
@@ -165,7 +167,7 @@ func newRunFilter(r client.ListRequest) (f runFilter, err error) {
 	f.r = r
 	switch {
 	case r.State != "" && !slices.Contains(runStates, r.State):
-		return f, badListField("state", string(r.State), "one of "+joinWords(runStates))
+		return f, badListField("state", string(r.State), "one of "+refuse.JoinWords(runStates))
 	case r.Limit < 0:
 		return f, badListField("limit", fmt.Sprint(r.Limit), "0 is as many as fit a reply")
 	case r.Prefix != "" && names.CheckToken(r.Prefix) != nil:
@@ -181,15 +183,6 @@ func newRunFilter(r client.ListRequest) (f runFilter, err error) {
 
 func badListField(field, value, hint string) error {
 	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("%s is %.80q", field, value), Hint: hint}
-}
-
-// joinWords lists words as a hint shows them.
-func joinWords[T ~string](list []T) string {
-	words := make([]string, len(list))
-	for i, w := range list {
-		words[i] = string(w)
-	}
-	return strings.Join(words, ", ")
 }
 
 func (f runFilter) wantsID(run string) bool { return strings.HasPrefix(run, f.r.Prefix) }

@@ -9,6 +9,9 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/workgroup"
+	"github.com/troupe-run/troupe/internal/refuse"
 )
 
 // A program that embeds a node asks it in the same process: OpenRun and AwaitRun do what the verbs run
@@ -29,7 +32,7 @@ const (
 // localRuns opens runs for callers in this process, and waits for their ends.
 type localRuns struct {
 	cfg    *Config
-	work   *workGroup
+	work   *workgroup.Group
 	owners *ownerCheck
 	opener *opener
 	viewer *viewer
@@ -43,8 +46,8 @@ func (c *localRuns) OpenRun(ctx context.Context, r *client.RunRequest) (client.R
 	case c.slots <- struct{}{}:
 	case <-ctx.Done():
 		return client.RunAccepted{}, fmt.Errorf("control: the request waited for its turn: %w", context.Cause(ctx))
-	case <-c.work.ctx.Done():
-		return client.RunAccepted{}, errClosing
+	case <-c.work.Ctx.Done():
+		return client.RunAccepted{}, refuse.ErrClosing
 	}
 	type outcome struct {
 		accepted client.RunAccepted
@@ -52,14 +55,14 @@ func (c *localRuns) OpenRun(ctx context.Context, r *client.RunRequest) (client.R
 	}
 	done := make(chan outcome, 1)
 	// It runs in a goroutine of its own, so that the stack of the waiting caller stays small.
-	began := c.work.start(func() {
+	began := c.work.Start(func() {
 		defer func() { <-c.slots }()
 		accepted, err := c.openLocal(r)
 		done <- outcome{accepted, err}
 	})
 	if !began {
 		<-c.slots
-		return client.RunAccepted{}, errClosing
+		return client.RunAccepted{}, refuse.ErrClosing
 	}
 	o := <-done
 	return o.accepted, o.err
@@ -72,9 +75,9 @@ func (c *localRuns) openLocal(r *client.RunRequest) (a client.RunAccepted, err e
 		return a, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("the request does not encode: %v", err),
 			Hint: "max_budget_usd and temperature must be finite numbers, and json_schema must be JSON"}
 	}
-	ctx, cancel := context.WithTimeout(c.work.ctx, localTimeout)
+	ctx, cancel := context.WithTimeout(c.work.Ctx, localTimeout)
 	defer cancel()
-	reply, err := c.work.callRecovered(ctx, "run", handleJSON(c.owners, c.opener.openRun), c.cfg.Redact(data))
+	reply, err := c.work.CallRecovered(ctx, "run", handleJSON(c.owners, c.opener.openRun), c.cfg.Redact(data))
 	if err != nil {
 		return a, c.cfg.newRefusal("run", err)
 	}
@@ -94,7 +97,7 @@ func (c *localRuns) AwaitRun(ctx context.Context, w *RunWaiter, existed bool) (s
 		switch {
 		case err == nil && state != client.RunLive && state != client.RunQueued && state != client.RunInterrupted:
 			return state, result, nil
-		case hasCode(err, client.CodeUnavailable) || hasCode(err, client.CodeLogs):
+		case refuse.HasCode(err, client.CodeUnavailable) || refuse.HasCode(err, client.CodeLogs):
 			pause = lookAgainAfter // the run continues when its logs can be read again
 		case err != nil:
 			return state, result, err
@@ -127,16 +130,16 @@ func (c *localRuns) awaitChange(ctx context.Context, w *RunWaiter, pause time.Du
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("control: wait: %w", ctx.Err())
-	case <-c.work.ctx.Done():
-		return errClosing
+	case <-c.work.Ctx.Done():
+		return refuse.ErrClosing
 	}
 }
 
 // getLocal serves the verb get. Of the answer only the result is masked.
 func (c *localRuns) getLocal(run string) (info client.RunInfo, err error) {
-	ctx, cancel := context.WithTimeout(c.work.ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(c.work.Ctx, bounds.RequestTimeout)
 	defer cancel()
-	reply, err := c.work.callRecovered(ctx, "get", func(ctx context.Context, _ []byte) (any, error) {
+	reply, err := c.work.CallRecovered(ctx, "get", func(ctx context.Context, _ []byte) (any, error) {
 		return c.viewer.getRun(ctx, client.GetRequest{RunID: run})
 	}, nil)
 	if err != nil {

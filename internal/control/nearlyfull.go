@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -47,10 +48,7 @@ func (p *retentionPass) warnNearlyFull(ctx context.Context) error {
 	if why == "" || warned {
 		return nil
 	}
-	p.cfg.logger().Warn("storage is nearly full: new runs are refused beyond the limit", "why", why, "limit_percent", mailbox.RoomPercent, "remedy", roomHint)
-	p.cfg.Publish(LogHealthEvent(p.cfg.Name, event.KindLogsLow, event.LogState{Why: why, Remedy: roomHint}, p.now))
+	p.cfg.logger().Warn("storage is nearly full: new runs are refused beyond the limit", "why", why, "limit_percent", mailbox.RoomPercent, "remedy", refuse.RoomHint)
+	p.cfg.Publish(LogHealthEvent(p.cfg.Name, event.KindLogsLow, event.LogState{Why: why, Remedy: refuse.RoomHint}, p.now))
 	return nil
 }
-
-// roomHint is what makes room in stores in which retention cannot.
-const roomHint = "`troupe prune --older-than 1h --yes` removes runs that have ended, `troupe cancel RUN` ends those that work or are parked, which can then go; a larger disk or larger limits of the streams give more room (docs/operating.md)"

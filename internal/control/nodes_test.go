@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/refuse"
 )
 
 // TestDrainReadsTheNodesFromTheServer: a client has read from another node that node two stays or has joined, and the
@@ -48,7 +49,7 @@ func TestAttackADrainNamesNoNode(t *testing.T) {
 		},
 	}}).parts.viewer
 	for _, name := range []string{strings.Repeat("A", 5000), strings.Repeat("A", names.NodeNameBytesMax+10), "a\nb", "a\x00", "a\u202eb", "a\xff"} {
-		if _, err := v.drainNodes(t.Context(), client.DrainRequest{Node: name, Undo: true}); !hasCode(err, client.CodeBad) || len(err.Error()) > 400 || asked != "" {
+		if _, err := v.drainNodes(t.Context(), client.DrainRequest{Node: name, Undo: true}); !refuse.HasCode(err, client.CodeBad) || len(err.Error()) > 400 || asked != "" {
 			t.Errorf("%.20q of %d bytes: %v, asked %.20q", name, len(name), err, asked)
 		}
 	}

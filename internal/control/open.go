@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/telemetry"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -153,12 +154,12 @@ func (c *opener) continueExisting(ctx context.Context, r client.RunRequest) (acc
 	if known, ok, err := c.cfg.Runs.getRow(ctx, r.RunID); err != nil {
 		return accepted, false, err
 	} else if known.Removing {
-		return accepted, true, deletedError(r.RunID)
+		return accepted, true, refuse.RunDeleted(r.RunID)
 	} else if ok {
 		accepted, err = c.reopenRun(ctx, known.RunInfo, r)
 		return accepted, true, err
 	}
-	if err := explainMissing(ctx, c.cfg.Post, r.RunID); r.Resume || !isNotFound(err) {
+	if err := explainMissing(ctx, c.cfg.Post, r.RunID); r.Resume || !refuse.IsNotFound(err) {
 		return accepted, true, err
 	}
 	return accepted, false, nil

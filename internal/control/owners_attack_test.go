@@ -8,6 +8,8 @@ import (
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/test/testlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/supervisor"
@@ -31,7 +33,7 @@ func TestAttackOwnerOpensARunUnderTheIDOfAnother(t *testing.T) {
 		return opened(r.Owner), client.RunAccepted{RunID: r.RunID}, node.Open(context.Background(), opened("alice"))
 	}})
 	_, err = c.opener.openRun(context.WithValue(t.Context(), ownerKey{}, "bob"), client.RunRequest{RunID: "same", Prompt: "of bob", Owner: "bob"})
-	if !hasCode(err, client.CodeForbidden) {
+	if !refuse.HasCode(err, client.CodeForbidden) {
 		t.Errorf("bob has opened a run that is alice's: %v", err)
 	}
 	if row, ok, err := c.cfg.Runs.Get(t.Context(), "same"); err != nil || ok && row.Owner != "alice" {
@@ -43,7 +45,7 @@ func TestAttackOwnerOpensARunUnderTheIDOfAnother(t *testing.T) {
 func TestAttackOwnerCancelsInTheNameOfAnother(t *testing.T) {
 	t.Parallel()
 	post := memory.New(memory.Config{})
-	putEntry(t, post, mailbox.At("r", mailbox.Super), "", supervisor.Opened{Run: "r", Owner: "alice"}, false)
+	testlog.PutFact(t, post, mailbox.At("r", mailbox.Super), "", supervisor.Opened{Run: "r", Owner: "alice"}, false)
 	c := newParts(&Config{Post: post, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
 	forged := &client.CancelRequest{RunID: "r", By: "bob"}
 	if err := c.owners.checkOwner(context.WithValue(t.Context(), ownerKey{}, "alice"), forged); err != nil || forged.By != "alice" {
@@ -65,7 +67,7 @@ func TestAttackLongTextsFillTheIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := strings.Repeat("<", 250_000)
-	if _, err := c.canceler.cancelRun(t.Context(), client.CancelRequest{RunID: "r", Request: "c1", Why: long}); !hasCode(err, client.CodeBad) {
+	if _, err := c.canceler.cancelRun(t.Context(), client.CancelRequest{RunID: "r", Request: "c1", Why: long}); !refuse.HasCode(err, client.CodeBad) {
 		t.Errorf("a reason of %d bytes: %v", len(long), err)
 	}
 	result := event.Result{Detail: long, Journal: long, Cancel: &event.CancelResult{Why: long}}

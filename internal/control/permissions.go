@@ -9,6 +9,8 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -41,7 +43,7 @@ func (c *commander) narrowPermissions(ctx context.Context, r client.PermissionsR
 		return nil, err
 	}
 	if l.summary.Phase == "" {
-		return nil, notFound(r.RunID)
+		return nil, refuse.NoRun(r.RunID)
 	}
 	full, err := c.states.replay(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
@@ -92,7 +94,7 @@ func (c *commander) readPermissions(ctx context.Context, r client.PermissionsReq
 		return nil, err
 	}
 	if full.state.Phase == "" {
-		return nil, notFound(r.RunID)
+		return nil, refuse.NoRun(r.RunID)
 	}
 	return describePermissions(full.state, r.RunID), nil
 }
@@ -113,6 +115,6 @@ func describePermissions(s supervisor.State, run string) client.RunPermissions {
 	s.Members(func(m supervisor.Member) {
 		p.Agents = append(p.Agents, client.AgentMode{ID: m.ID, Name: m.Name, Depth: m.Depth, Mode: supervisor.ModeOf(m), Ended: m.Done})
 	})
-	p.Agents, p.AgentsLeftOut = fitList(p.Agents, func(a client.AgentMode) int { return a.Depth })
+	p.Agents, p.AgentsLeftOut = bounds.FitList(p.Agents, func(a client.AgentMode) int { return a.Depth })
 	return p
 }

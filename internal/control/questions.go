@@ -10,6 +10,8 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/refuse"
 )
 
 // Question is one open query of a run.
@@ -43,7 +45,7 @@ func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
 	}
 	questions := []Question{}
 	for _, r := range c.views.viewRuns(ctx, unfinished, runView.lacksQuestions) {
-		if isNewer(r.err) {
+		if refuse.IsNewer(r.err) {
 			continue // this release could not answer it
 		}
 		if r.err != nil {
@@ -51,7 +53,7 @@ func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
 		}
 		for _, q := range r.view.questions() {
 			q, open, err := readApproval(ctx, c.cfg.Post, r.view.row.RunID, q)
-			if err != nil && !isNewer(err) {
+			if err != nil && !refuse.IsNewer(err) {
 				return nil, err
 			}
 			if !open {
@@ -70,23 +72,23 @@ func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
 // fitQuestions cuts long texts, the longest first, until the questions fit a reply. It then leaves
 // out the last: an answer needs only the ids.
 func fitQuestions(list []Question) ([]Question, error) {
-	for most := replyBytes / 4; ; most /= 4 {
+	for most := bounds.ReplyBytes / 4; ; most /= 4 {
 		size := 0
 		for i, q := range list {
 			raw, err := json.Marshal(q)
 			if err != nil {
 				return nil, fmt.Errorf("control: questions: %w", err)
 			}
-			if size += len(raw) + 1; size > replyBytes && most < textBytesMin {
+			if size += len(raw) + 1; size > bounds.ReplyBytes && most < bounds.TextBytesMin {
 				return list[:i], nil
 			}
 		}
-		if size <= replyBytes {
+		if size <= bounds.ReplyBytes {
 			return list, nil
 		}
 		for i := range list {
 			for _, text := range []*string{&list[i].Query.Question, &list[i].Goal, &list[i].Journal, &list[i].AgentJournal} {
-				*text = truncateText(*text, most)
+				*text = bounds.TruncateText(*text, most)
 			}
 		}
 	}

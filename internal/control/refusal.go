@@ -7,6 +7,8 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -17,7 +19,7 @@ func (c *Config) newRefusal(verb string, err error) *client.Error {
 		c.Logger.Debug("a request was refused", "verb", verb, "why", known.Text)
 	}
 	known.Text, known.Hint = string(c.Redact([]byte(known.Text))), string(c.Redact([]byte(known.Hint)))
-	known.Text = truncateText(known.Text, errorBytesMax)
+	known.Text = bounds.TruncateText(known.Text, bounds.ErrorBytesMax)
 	return &known
 }
 
@@ -31,10 +33,6 @@ func (c *Config) explainError(err error) error {
 	return err
 }
 
-// errorBytesMax is the maximum size of an error's text in a reply: the text may quote the
-// request.
-const errorBytesMax = 4 << 10
-
 // toClientError finds the code of an error: what the client can do about it.
 func toClientError(err error) *client.Error {
 	var known *client.Error
@@ -44,7 +42,7 @@ func toClientError(err error) *client.Error {
 	case errors.Is(err, mailbox.ErrTooLarge), errors.Is(err, mailbox.ErrMalformed):
 		return &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: fmt.Sprintf("a request must fit an entry of %d bytes", mailbox.EntryBytesMax)}
 	case errors.Is(err, mailbox.ErrFull), bus.IsFull(err):
-		return &client.Error{Code: client.CodeLimit, Text: err.Error(), Hint: roomHint}
+		return &client.Error{Code: client.CodeLimit, Text: err.Error(), Hint: refuse.RoomHint}
 	case bus.IsUnavailable(err), errors.Is(err, context.Canceled), errors.Is(err, mailbox.ErrClosed):
 		return &client.Error{Code: client.CodeUnavailable, Text: err.Error(), Hint: "ask again"}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/schedule"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -58,7 +59,7 @@ func TestRequestIDOfAnotherRequestIsRefused(t *testing.T) {
 				}
 			}
 			_, err := tt.other(t.Context())
-			if tt.named == "" && err != nil || tt.named != "" && (!hasCode(err, client.CodeConflict) || !strings.Contains(err.Error(), tt.named)) {
+			if tt.named == "" && err != nil || tt.named != "" && (!refuse.HasCode(err, client.CodeConflict) || !strings.Contains(err.Error(), tt.named)) {
 				t.Errorf("another request: %v", err)
 			}
 		})
@@ -129,7 +130,7 @@ func TestAnotherAnswerUnderTheSameRequestIDIsRefused(t *testing.T) {
 	if err := answer("red"); err != nil {
 		t.Fatal(err)
 	}
-	if err := answer("blue"); !hasCode(err, client.CodeConflict) {
+	if err := answer("blue"); !refuse.HasCode(err, client.CodeConflict) {
 		t.Errorf("another text: %v", err)
 	}
 	if err := answer("red"); err != nil {
@@ -202,7 +203,7 @@ func TestNodeRemembersTheNewestCommands(t *testing.T) {
 			}
 		}
 	}
-	if err := claim(0, "other"); !hasCode(err, client.CodeConflict) {
+	if err := claim(0, "other"); !refuse.HasCode(err, client.CodeConflict) {
 		t.Errorf("the oldest that is remembered: %v", err)
 	}
 	if err := claim(recentCommandsMax, "first"); err != nil {
@@ -211,7 +212,7 @@ func TestNodeRemembersTheNewestCommands(t *testing.T) {
 	if err := claim(0, "other"); err != nil {
 		t.Errorf("one that is not remembered any more: %v", err)
 	}
-	if err := claim(2, "other"); !hasCode(err, client.CodeConflict) || len(r.sent) != recentCommandsMax || len(r.order) != recentCommandsMax {
+	if err := claim(2, "other"); !refuse.HasCode(err, client.CodeConflict) || len(r.sent) != recentCommandsMax || len(r.order) != recentCommandsMax {
 		t.Errorf("%d and %d are remembered: %v", len(r.sent), len(r.order), err)
 	}
 }

@@ -6,9 +6,8 @@ import (
 	"fmt"
 
 	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
-	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -21,7 +20,7 @@ func replay(ctx context.Context, post mailbox.Store, at mailbox.Address, m activ
 	l := activation.Watch(at, m)
 	err := post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
 		if r := l.Next(e); errors.Is(r.Err, mailbox.ErrForm) {
-			return newerLog(at)
+			return refuse.NewerLog(at)
 		}
 		if each == nil {
 			return nil
@@ -70,11 +69,3 @@ func ReplayAgent(ctx context.Context, post mailbox.Store, at mailbox.Address) (a
 	}
 	return m.State, nil
 }
-
-// newerLog returns the error for a request that needs a log newer than this program.
-func newerLog(at mailbox.Address) error {
-	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the log of %s was %v", at, statedir.ErrNewerForm), Hint: "ask a node of the newer release, or upgrade this one"}
-}
-
-// isNewer reports whether a log could not be read because it is newer than this program.
-func isNewer(err error) bool { return hasCode(err, client.CodeConflict) }

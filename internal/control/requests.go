@@ -13,13 +13,16 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/workgroup"
+	"github.com/troupe-run/troupe/internal/refuse"
 )
 
 // requestServer serves the requests that come over NATS: it orders them, calls the handler of their verb, and sends a
 // reply or a refusal.
 type requestServer struct {
 	cfg  *Config
-	work *workGroup
+	work *workgroup.Group
 }
 
 // traceKey is the key of the trace context that the header of a request names.
@@ -41,11 +44,11 @@ func (s *requestServer) newRequestHandler(verb string, serve verbHandler) func(m
 		}
 		var t *requestTicket
 		t = newTicket(owner, r.Reply(), requestSize(r), func() {
-			if !s.work.start(func() { defer requests.leave(t); s.serveOne(verb, serve, r) }) {
+			if !s.work.Start(func() { defer requests.leave(t); s.serveOne(verb, serve, r) }) {
 				requests.leave(t)
-				s.sendRefusal(verb, r, errClosing)
+				s.sendRefusal(verb, r, refuse.ErrClosing)
 			}
-		}, func() { s.sendRefusal(verb, r, errBusy) })
+		}, func() { s.sendRefusal(verb, r, refuse.ErrBusy) })
 		// While the logs cannot be written, the copy of a request that waits for them is served: it
 		// is refused at once, with the reason.
 		if name := r.Headers().Get(client.AskHeader); name != "" && len(name) <= askNameMax && r.Reply() != "" && s.cfg.checkWritable() == nil {
@@ -57,8 +60,6 @@ func (s *requestServer) newRequestHandler(verb string, serve verbHandler) func(m
 
 // askNameMax is the most bytes of the name of a request; one with a longer name has none.
 const askNameMax = 64
-
-var errBusy = &client.Error{Code: client.CodeLimit, Text: "too many requests of this verb at once", Hint: "ask again in a moment", Retry: retryAfter}
 
 // checkReply returns why a request is dropped: no node sends anything to its reply subject, not even a refusal. An owner gets
 // answers only in the inbox of that name, which others cannot read, or through a node, which asks in the name of a client of
@@ -78,13 +79,13 @@ func (s *requestServer) checkReply(owner, reply string) error {
 
 // serveOne serves one request and sends its reply.
 func (s *requestServer) serveOne(verb string, serve verbHandler, r micro.Request) {
-	ctx, cancel := context.WithTimeout(s.work.ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(s.work.Ctx, bounds.RequestTimeout)
 	defer cancel()
 	ctx = context.WithValue(ctx, traceKey{}, r.Headers().Get(client.TraceHeader))
 	ctx = context.WithValue(ctx, anyoneKey{}, r.Reply() == "" || strings.HasPrefix(r.Reply(), bus.ServerInbox))
 	ctx = context.WithValue(ctx, agentKey{}, r.Headers().Get(bus.AgentHeader) != "")
 	ctx = context.WithValue(ctx, ownerKey{}, s.cfg.Names.ParseOwner(r.Subject()))
-	reply, err := s.work.callRecovered(ctx, verb, serve, s.cfg.Redact(r.Data()))
+	reply, err := s.work.CallRecovered(ctx, verb, serve, s.cfg.Redact(r.Data()))
 	var data []byte
 	if err == nil {
 		data, err = json.Marshal(reply)

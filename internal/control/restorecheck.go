@@ -11,6 +11,8 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/refuse"
 	recorded "github.com/troupe-run/troupe/internal/replay"
 	"github.com/troupe-run/troupe/internal/runfile"
 	"github.com/troupe-run/troupe/internal/verify"
@@ -118,7 +120,7 @@ func (c *runFileCheck) judgeLogs(f runfile.File, named client.RunRequest) (check
 }
 
 func badFile(hint, format string, args ...any) error {
-	return &client.Error{Code: client.CodeBad, Text: truncateText(fmt.Sprintf(format, args...), errorBytesMax), Hint: hint}
+	return &client.Error{Code: client.CodeBad, Text: bounds.TruncateText(fmt.Sprintf(format, args...), bounds.ErrorBytesMax), Hint: hint}
 }
 
 func checkRestoredHeader(f runfile.File, r client.RestoreRequest) error {
@@ -257,7 +259,7 @@ func (c *checkedRestore) addAnswers(r client.RestoreRequest, now time.Time) (ent
 			return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("no question %.80q is open in the file of %s", a.Query, c.run), Hint: describeOpen(summary)}
 		}
 		if !slices.Contains(decisions, a.Decision) {
-			return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision %q is invalid", a.Decision), Hint: "use " + joinWords(decisions)}
+			return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision %q is invalid", a.Decision), Hint: "use " + refuse.JoinWords(decisions)}
 		}
 		if err := checkAnswer(a, q, now); err != nil {
 			return nil, err

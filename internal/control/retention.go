@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/lane"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -147,7 +148,7 @@ type retentionPass struct {
 
 // measure finds what the stores hold.
 func (p *retentionPass) measure(ctx context.Context) (err error) {
-	use := storageUse{}
+	var use storageUse
 	if use.logs.used, use.logs.most, err = p.cfg.Post.Room(ctx); err != nil {
 		return err
 	}
@@ -203,7 +204,7 @@ func (p *retentionPass) removeStrays(ctx context.Context, runs []string) error {
 			p.cfg.logger().Info("removed attachments of a run that was never opened", "run", run)
 		case ctx.Err() != nil || bus.IsUnavailable(err):
 			return fmt.Errorf("control: retention: %s: %w", run, err)
-		case !hasCode(err, client.CodeConflict): // a conflict: the run was opened meanwhile
+		case !refuse.HasCode(err, client.CodeConflict): // a conflict: the run was opened meanwhile
 			p.cfg.logger().Warn("cannot remove attachments of a run that was never opened", "run", run, "error", err)
 		}
 	}
@@ -335,7 +336,7 @@ func (p *retentionPass) mayRemove(ctx context.Context, run *endedRun, why string
 func (p *retentionPass) newestWithHistory(ctx context.Context, s *lane.State) (string, error) {
 	for _, of := range s.Histories() {
 		_, err := p.lookup.findRun(ctx, of.ID)
-		if !isAbsent(err) {
+		if !refuse.IsAbsent(err) {
 			return of.ID, err
 		}
 	}
@@ -344,16 +345,15 @@ func (p *retentionPass) newestWithHistory(ctx context.Context, s *lane.State) (s
 
 // removeAndPublish removes a run and publishes that. With the last run of a conversation its lane goes.
 func (p *retentionPass) removeAndPublish(ctx context.Context, run *endedRun, conversation, why string) (removed bool, err error) {
-	const failed = "cannot remove a run"
 	var blobs uint64
 	if p.cfg.BlobRoom != nil {
 		if blobs, _, err = p.cfg.BlobRoom(ctx, run.RunID); err != nil {
-			return false, p.logUnlessFatal(ctx, err, failed, "run", run.RunID)
+			return false, p.logUnlessFatal(ctx, err, "cannot remove a run", "run", run.RunID)
 		}
 	}
 	reply, size, err := p.remover.removeRun(ctx, run.RunID, false)
 	if err != nil {
-		return false, p.logUnlessFatal(ctx, err, failed, "run", run.RunID)
+		return false, p.logUnlessFatal(ctx, err, "cannot remove a run", "run", run.RunID)
 	}
 	if reply.Already {
 		return true, nil // by a request meanwhile
@@ -373,7 +373,7 @@ func (p *retentionPass) removeEmptyLane(ctx context.Context, conversation string
 	if err == nil && empty {
 		_, err = p.remover.deleteConversation(ctx, conversation)
 	}
-	if err != nil && !isNotFound(err) && !hasCode(err, client.CodeConflict) {
+	if err != nil && !refuse.IsNotFound(err) && !refuse.HasCode(err, client.CodeConflict) {
 		p.cfg.logger().Warn("cannot remove an empty lane", "conversation", conversation, "error", err)
 	}
 }
@@ -385,7 +385,7 @@ func (p *retentionPass) isLaneEmpty(ctx context.Context, conversation string) (b
 		return false, err
 	}
 	for _, of := range s.Runs {
-		if _, err := p.lookup.findRun(ctx, of.ID); !isAbsent(err) {
+		if _, err := p.lookup.findRun(ctx, of.ID); !refuse.IsAbsent(err) {
 			return false, err
 		}
 	}

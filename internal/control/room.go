@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -66,7 +67,7 @@ func (c *admission) checkRoom(ctx context.Context) error {
 		if c.cfg.roomWanted != nil {
 			c.cfg.roomWanted()
 		}
-		return &client.Error{Code: client.CodeLimit, Text: full + " too full for another run", Hint: roomHint}
+		return &client.Error{Code: client.CodeLimit, Text: full + " too full for another run", Hint: refuse.RoomHint}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -57,7 +58,7 @@ const answeredMax = 16
 // isDoubtful reports whether the process that wrote a mark may have died before it appended the
 // answer.
 func (a AnsweredQuestion) isDoubtful(now time.Time) bool {
-	return a.Request != "" && !a.Logged && now.Sub(time.UnixMilli(a.AtMS)) > requestTimeout
+	return a.Request != "" && !a.Logged && now.Sub(time.UnixMilli(a.AtMS)) > bounds.RequestTimeout
 }
 
 func (a AnsweredQuestion) names(q supervisor.OpenQuestion) bool {

@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -128,7 +129,7 @@ func readSummaryTail(ctx context.Context, post mailbox.Store, row Row) (t summar
 		}
 		e, err := mailbox.Decode(m.Data)
 		if errors.Is(err, mailbox.ErrForm) {
-			return newerLog(at)
+			return refuse.NewerLog(at)
 		}
 		if err != nil || slices.ContainsFunc(e.Items, row.Summary.mayChange) {
 			t.changed++
@@ -205,7 +206,7 @@ func (c *runViews) findAgent(ctx context.Context, l runView, id spec.ID) (mailbo
 		}
 	}
 	if names.CheckToken(string(id)) != nil {
-		return "", noAgent(id, l.row.RunID)
+		return "", refuse.NoAgent(id, l.row.RunID)
 	}
 	logs, err := c.cfg.Post.Addresses(ctx, l.row.RunID)
 	if err != nil {
@@ -216,7 +217,7 @@ func (c *runViews) findAgent(ctx context.Context, l runView, id spec.ID) (mailbo
 			return at, nil
 		}
 	}
-	return "", noAgent(id, l.row.RunID)
+	return "", refuse.NoAgent(id, l.row.RunID)
 }
 
 // agentAddress returns the address of an agent of a run.
@@ -234,7 +235,7 @@ func (c *runViews) agentAddress(ctx context.Context, run string, id spec.ID) (ma
 		return at, err
 	}
 	found, err := c.findAgent(ctx, l, id)
-	if isNotFound(err) {
+	if refuse.IsNotFound(err) {
 		return at, nil // its log is empty
 	}
 	return found, err

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/test/testlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/supervisor"
@@ -38,7 +39,7 @@ func TestARequestRepairsARowThatNoNodeWrites(t *testing.T) {
 	}
 	put := func(from mailbox.Address, f agent.Fact) {
 		t.Helper()
-		putEntry(t, post, super, from, f, false)
+		testlog.PutFact(t, post, super, from, f, false)
 	}
 	expect := func(what string, state client.RunState, most int) runView {
 		t.Helper()

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -65,7 +67,7 @@ func (c *runViews) viewRuns(ctx context.Context, rows []Row, needsReplay func(ru
 	}
 	inParallel(findRows(results, func(r viewResult) bool { return r.err == nil && (r.freshness != rowCurrent || needsReplay(r.view)) }), func(i int) {
 		view, err := c.replayInList(ctx, results[i].view.row)
-		if !errors.Is(err, errReplaying) { // else it is shown as its row has it, and the next list has read more
+		if !errors.Is(err, refuse.ErrReplaying) { // else it is shown as its row has it, and the next list has read more
 			results[i].view, results[i].err = view, err
 		}
 	})
@@ -80,7 +82,7 @@ const listReplayTime = 2 * time.Second
 
 // replayInList is replayView for a run of a list, which one run of many agents must not hold up.
 func (c *runViews) replayInList(ctx context.Context, row Row) (runView, error) {
-	ctx, stop := context.WithTimeout(ctx, listReplayTime+replyReserve)
+	ctx, stop := context.WithTimeout(ctx, listReplayTime+bounds.ReplyReserve)
 	defer stop()
 	return c.replayView(ctx, row)
 }
@@ -155,7 +157,7 @@ func (c *runViews) settleMarks(ctx context.Context, l *runView) error {
 			continue
 		}
 		s, err := ReplayAgent(ctx, c.cfg.Post, mailbox.At(l.row.RunID, string(mark.Agent)).In(l.summary.Questions[i].Pool))
-		if isNewer(err) {
+		if refuse.IsNewer(err) {
 			continue // this release could not answer it
 		}
 		if err != nil {

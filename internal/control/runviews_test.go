@@ -12,6 +12,8 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/bustest"
+	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/test/testlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/supervisor"
@@ -33,14 +35,14 @@ func aRequestWaitsOnceForAllRowsThatLag(t *testing.T) {
 		if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: run, State: client.RunLive}); err != nil {
 			t.Fatal(err)
 		}
-		putEntry(t, post, super(i), "", supervisor.Opened{Run: run, Goal: "work", Root: "a", Definitions: []supervisor.Definition{{Name: "a"}}}, false)
+		testlog.PutFact(t, post, super(i), "", supervisor.Opened{Run: run, Goal: "work", Root: "a", Definitions: []supervisor.Definition{{Name: "a"}}}, false)
 	}
 	if got := listIDs(t, c, client.ListRequest{State: client.RunLive}); len(got) != runs { // which writes the Summaries
 		t.Fatalf("%d runs are live", len(got))
 	}
 	lag := func(f agent.Fact) {
 		for i := range runs {
-			putEntry(t, post, super(i), mailbox.At(super(i).Run(), "root"), f, false)
+			testlog.PutFact(t, post, super(i), mailbox.At(super(i).Run(), "root"), f, false)
 		}
 	}
 	const most = runs * rowPauseMax / 2
@@ -91,8 +93,8 @@ func TestOneLongLogHoldsUpNoList(t *testing.T) {
 			t.Fatal(err)
 		}
 		super := mailbox.At(run, mailbox.Super)
-		putEntry(t, post, super, "", supervisor.Opened{Run: run, Goal: "work", Root: "a", Definitions: []supervisor.Definition{{Name: "a"}}}, false)
-		putEntry(t, post, super, mailbox.At(run, "root"), agent.Park{Query: "q", Question: strings.Repeat("Which? ", 1000), Reason: spec.NeedsHuman}, false)
+		testlog.PutFact(t, post, super, "", supervisor.Opened{Run: run, Goal: "work", Root: "a", Definitions: []supervisor.Definition{{Name: "a"}}}, false)
+		testlog.PutFact(t, post, super, mailbox.At(run, "root"), agent.Park{Query: "q", Question: strings.Repeat("Which? ", 1000), Reason: spec.NeedsHuman}, false)
 	}
 	for _, *post.run = range []string{none, long} { // the first request writes the Summaries
 		list, err := c.listQuestions(t.Context(), struct{}{})
@@ -107,7 +109,7 @@ func TestQuestionsFitAReply(t *testing.T) {
 	for _, tt := range []struct {
 		runs, text int
 		all        bool
-	}{{10, replyBytes / 4, true}, {1000, 4 << 10, true}, {20_000, 100, false}} {
+	}{{10, bounds.ReplyBytes / 4, true}, {1000, 4 << 10, true}, {20_000, 100, false}} {
 		list := make([]Question, tt.runs)
 		for i := range list {
 			list[i] = Question{RunID: client.NewID(), Agent: "root", Query: event.OpenQuery{Query: "q1", Question: strings.Repeat("x", tt.text)}}
@@ -120,7 +122,7 @@ func TestQuestionsFitAReply(t *testing.T) {
 		for _, q := range got {
 			size += len(q.RunID) + len(q.Agent) + len(q.Query.Query) + len(q.Query.Question)
 		}
-		if all := len(got) == tt.runs; all != tt.all || len(got) == 0 || size > replyBytes {
+		if all := len(got) == tt.runs; all != tt.all || len(got) == 0 || size > bounds.ReplyBytes {
 			t.Errorf("%d questions of %d bytes: %d are left, %d bytes", tt.runs, tt.text, len(got), size)
 		}
 	}

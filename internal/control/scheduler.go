@@ -12,7 +12,9 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/control/workgroup"
 	"github.com/troupe-run/troupe/internal/lane"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/schedule"
 )
 
@@ -29,7 +31,7 @@ const (
 // the schedule and carries out what is due.
 type scheduler struct {
 	cfg       *Config
-	work      *workGroup
+	work      *workgroup.Group
 	owners    *ownerCheck
 	lanes     *laneLogs
 	schedules *scheduleLogs
@@ -60,7 +62,7 @@ func (c *scheduler) WatchSchedule(id string) {
 	}
 	wake = make(chan struct{}, 1)
 	c.open[id] = wake
-	c.work.start(func() { c.advanceSchedule(id, wake) })
+	c.work.Start(func() { c.advanceSchedule(id, wake) })
 }
 
 // endVisit forgets a schedule, unless it was called for again.
@@ -88,7 +90,7 @@ func (c *scheduler) advanceSchedule(id string, wake chan struct{}) {
 		}
 		wait, more, err := c.LookAtSchedule(id)
 		switch {
-		case err != nil && c.work.ctx.Err() == nil:
+		case err != nil && c.work.Ctx.Err() == nil:
 			if !bus.IsUnavailable(err) && !errors.Is(err, context.DeadlineExceeded) && !bus.IsFull(err) {
 				c.cfg.Logger.Warn("a schedule does not go on; retrying", "schedule", id, "error", err)
 			}
@@ -104,7 +106,7 @@ func (c *scheduler) advanceSchedule(id string, wake chan struct{}) {
 		select {
 		case <-time.After(min(wait, scheduleLookMax)):
 		case <-wake:
-		case <-c.work.ctx.Done():
+		case <-c.work.Ctx.Done():
 			return
 		}
 	}
@@ -113,7 +115,7 @@ func (c *scheduler) advanceSchedule(id string, wake chan struct{}) {
 // LookAtSchedule performs the due steps of a schedule. wait is when it must be looked at again; more is false if
 // nothing is due any more. Several nodes may do it at once.
 func (c *scheduler) LookAtSchedule(id string) (wait time.Duration, more bool, err error) {
-	ctx, cancel := context.WithTimeout(c.work.ctx, scheduleTimeout)
+	ctx, cancel := context.WithTimeout(c.work.Ctx, scheduleTimeout)
 	defer cancel()
 	for range scheduleStepsMax {
 		s, err := c.schedules.readSchedule(ctx, id)
@@ -204,13 +206,13 @@ func (c *scheduler) openScheduled(ctx context.Context, s *schedule.State, run, t
 		return &client.Error{Code: client.CodeBad, Text: "the request of the schedule does not decode"}, nil
 	}
 	r.RunID, r.Prompt, r.Outside, r.Owner = run, r.Prompt+text, r.Outside || text != "", s.Owner
-	_, err = c.work.callRecovered(ctx, "schedule", func(ctx context.Context, _ []byte) (any, error) {
+	_, err = c.work.CallRecovered(ctx, "schedule", func(ctx context.Context, _ []byte) (any, error) {
 		if err := c.owners.checkOwnRun(ctx, run, s.Owner); err != nil {
 			return nil, err
 		}
 		return c.opener.openRun(ctx, *r)
 	}, nil)
-	if err == nil || isGone(err) { // it was opened before, and deleted since
+	if err == nil || refuse.IsGone(err) { // it was opened before, and deleted since
 		return nil, nil
 	}
 	known := c.cfg.newRefusal("run", err)

@@ -15,6 +15,8 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/schedule"
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -166,7 +168,7 @@ func (c *opener) checkScheduled(ctx context.Context, r client.RunRequest, rule s
 		tried.Prompt += quoteMessage(rule.On, tried.RunID, bytes.Repeat([]byte("x"), bus.TriggerBytesMax))
 	}
 	_, accepted, err := c.buildOpened(ctx, tried, asked)
-	if hasCode(err, client.CodeForbidden) {
+	if refuse.HasCode(err, client.CodeForbidden) {
 		known := *toClientError(err)
 		known.Hint += "; what a schedule names must be below a root of the node: troupe up --root DIR"
 		return r, none, &known
@@ -242,7 +244,7 @@ func (c *viewer) listSchedules(ctx context.Context, r schedule.Request) (any, er
 			continue
 		}
 		if err != nil {
-			list = append(list, client.ScheduleInfo{ID: id, Error: truncateText(err.Error(), errorBytesMax)})
+			list = append(list, client.ScheduleInfo{ID: id, Error: bounds.TruncateText(err.Error(), bounds.ErrorBytesMax)})
 		} else if s.Exists() {
 			list = append(list, describeSchedule(id, s))
 		}

@@ -7,6 +7,8 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/test/testlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -24,11 +26,11 @@ func idleRun(t *testing.T) *parts {
 	}
 	t.Cleanup(node.Stop)
 	super, root, child := mailbox.At("r", mailbox.Super), mailbox.At("r", "root"), mailbox.At("r", "root-1-0")
-	putEntry(t, post, super, "", supervisor.Opened{Run: "r", Goal: "work", Root: "a", Definitions: []supervisor.Definition{{Name: "a"}},
+	testlog.PutFact(t, post, super, "", supervisor.Opened{Run: "r", Goal: "work", Root: "a", Definitions: []supervisor.Definition{{Name: "a"}},
 		Tools: []model.ToolSpec{{Name: "delegate"}}}, false)
-	putEntry(t, post, super, root, agent.Delegate{Call: "1-0", Child: "root-1-0", Goal: "help"}, false)
+	testlog.PutFact(t, post, super, root, agent.Delegate{Call: "1-0", Child: "root-1-0", Goal: "help"}, false)
 	for _, at := range []mailbox.Address{root, child} {
-		putEntry(t, post, at, super, agent.Submitted{Task: spec.Task{Goal: "work"}}, false)
+		testlog.PutFact(t, post, at, super, agent.Submitted{Task: spec.Task{Goal: "work"}}, false)
 	}
 	return newParts(&Config{Post: post, Node: node, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
 }
@@ -80,7 +82,7 @@ func TestAStrayIsCanceledAlthoughTheCountsAgree(t *testing.T) {
 	if err := c.cfg.Post.Purge(t.Context(), mailbox.At("r", "root-1-0"), 0); err != nil {
 		t.Fatal(err)
 	}
-	putEntry(t, c.cfg.Post, stray, mailbox.At("r", mailbox.Super), agent.Submitted{Task: spec.Task{Goal: "work"}}, false)
+	testlog.PutFact(t, c.cfg.Post, stray, mailbox.At("r", mailbox.Super), agent.Submitted{Task: spec.Task{Goal: "work"}}, false)
 	s, err := ReplaySupervisor(t.Context(), c.cfg.Post, "r")
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +115,7 @@ func TestAnAgentThatASummaryLeavesOutIsFound(t *testing.T) {
 	if _, err := c.commander.appendToViewed(t.Context(), l, "s1", "root-1-0", "", f.Kind(), f); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.commander.appendToViewed(t.Context(), l, "s2", "root-3-0", "", f.Kind(), f); !isNotFound(err) {
+	if _, err := c.commander.appendToViewed(t.Context(), l, "s2", "root-3-0", "", f.Kind(), f); !refuse.IsNotFound(err) {
 		t.Errorf("an agent that the run does not have: %v", err)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/workgroup"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -32,7 +34,7 @@ const (
 // storedAnswers gives agents the answers that clients have left on the server while no node was up.
 type storedAnswers struct {
 	cfg       *Config
-	work      *workGroup
+	work      *workgroup.Group
 	lookup    *lookup
 	commander *commander
 }
@@ -65,10 +67,10 @@ func (c *storedAnswers) nextAnswer(ctx context.Context) (jetstream.Msg, error) {
 // takeStoredAnswer answers a question with what a client has left. The answer is removed once it is in the log of the
 // agent, or refused.
 func (c *storedAnswers) takeStoredAnswer(ctx context.Context, m jetstream.Msg) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, bounds.RequestTimeout)
 	defer cancel()
 	var r client.AnswerRequest
-	_, err := c.work.callRecovered(ctx, "answer", func(ctx context.Context, data []byte) (any, error) {
+	_, err := c.work.CallRecovered(ctx, "answer", func(ctx context.Context, data []byte) (any, error) {
 		if err := c.readAnswer(m.Subject(), data, &r); err != nil {
 			return nil, err
 		}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -65,13 +67,13 @@ type superState struct {
 	unfinished bool
 }
 
-// replay returns what the log of a run's supervisor says. It returns errReplaying if that takes longer than the
+// replay returns what the log of a run's supervisor says. It returns ErrReplaying if that takes longer than the
 // request: then the next one goes on.
 func (s *superStates) replay(ctx context.Context, post mailbox.Store, run string) (r supervisorReplay, err error) {
 	wait := ctx
 	if until, ok := ctx.Deadline(); ok {
 		var stop context.CancelFunc
-		wait, stop = context.WithDeadline(ctx, until.Add(-replyReserve))
+		wait, stop = context.WithDeadline(ctx, until.Add(-bounds.ReplyReserve))
 		defer stop()
 	}
 	t, err := s.take(wait, run)
@@ -93,7 +95,7 @@ func (s *superStates) replay(ctx context.Context, post mailbox.Store, run string
 		t.state = k
 	}
 	if k.unfinished && !errors.Is(ctx.Err(), context.Canceled) {
-		err = errReplaying
+		err = refuse.ErrReplaying
 	}
 	if err != nil {
 		return r, err
@@ -137,7 +139,7 @@ func (s *superStates) readOn(ctx context.Context, post mailbox.Store, k *superSt
 		}
 		read++
 		if r := k.reader.Next(m); errors.Is(r.Err, mailbox.ErrForm) {
-			return newerLog(k.reader.Addr)
+			return refuse.NewerLog(k.reader.Addr)
 		}
 		k.place, k.entries, k.bytes = m.Place, k.entries+1, k.bytes+len(m.Data)
 		return nil
@@ -164,7 +166,7 @@ func (s *superStates) take(ctx context.Context, run string) (*superTurn, error) 
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.leave(t, run)
-		return nil, errReplaying
+		return nil, refuse.ErrReplaying
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

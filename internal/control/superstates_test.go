@@ -11,6 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/test/testlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 )
@@ -25,7 +28,7 @@ func TestStateOfALongLogIsReadOn(t *testing.T) {
 			return len(s.list)
 		}
 		var read atomic.Int64
-		post := readStore{Store: memory.New(memory.Config{}), read: &read}
+		post := testlog.CountingStore{Store: memory.New(memory.Config{}), Reads: &read}
 		states := newSuperStates()
 		ask := func(run string) supervisorReplay {
 			read.Store(0)
@@ -36,18 +39,18 @@ func TestStateOfALongLogIsReadOn(t *testing.T) {
 			}
 			return got
 		}
-		openedRun(t, post, "short", 3)
-		openedRun(t, post, "long", superEntriesMin+10)
+		testlog.OpenRun(t, post, "short", 3)
+		testlog.OpenRun(t, post, "long", superEntriesMin+10)
 		ask("short")
 		ask("long")
-		putPolicy(t, post, "long", 5000)
+		testlog.PutPolicy(t, post, "long", 5000)
 		if ask("long"); read.Load() != 2 || kept(states) != 1 {
 			t.Errorf("%d entries were read for one, %d states are kept", read.Load(), kept(states))
 		}
 		if err := post.Purge(t.Context(), mailbox.At("long", mailbox.Super), 0); err != nil {
 			t.Fatal(err)
 		}
-		openedRun(t, post, "long", 2)
+		testlog.OpenRun(t, post, "long", 2)
 		ask("long")
 		if kept(states) != 0 {
 			t.Error("the state of a log that is gone is kept")
@@ -73,14 +76,14 @@ func TestStateOfALongLogIsReadOn(t *testing.T) {
 // one kept state: the race detector watches.
 func TestRequestsAtOnceTakeTurnsWithAState(t *testing.T) {
 	post := memory.New(memory.Config{})
-	openedRun(t, post, "long", superEntriesMin+10)
+	testlog.OpenRun(t, post, "long", superEntriesMin+10)
 	states := newSuperStates()
 	var asking sync.WaitGroup
 	for i := range 4 {
 		asking.Go(func() {
 			last := uint64(0)
 			for j := range 300 {
-				putPolicy(t, post, "long", 6000+1000*i+j)
+				testlog.PutPolicy(t, post, "long", 6000+1000*i+j)
 				got, err := states.replay(t.Context(), post, "long")
 				if err != nil || got.place <= last {
 					t.Errorf("place %d after %d, %v", got.place, last, err)
@@ -129,11 +132,11 @@ func TestReplayGoesOnWithTheNextRequest(t *testing.T) {
 		const entries, requests = superEntriesMin + 500, 20 // an attempt of 10 s reads 500
 		var read atomic.Int64
 		post := slowStore{Store: memory.New(memory.Config{}), read: &read}
-		openedRun(t, post.Store, "long", entries-1)
+		testlog.OpenRun(t, post.Store, "long", entries-1)
 		states := newSuperStates()
 		answered, again := 0, 0
 		for answered == 0 {
-			ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
+			ctx, cancel := context.WithTimeout(t.Context(), bounds.RequestTimeout)
 			var asking sync.WaitGroup
 			var done atomic.Int64
 			for range requests {
@@ -141,7 +144,7 @@ func TestReplayGoesOnWithTheNextRequest(t *testing.T) {
 					switch got, err := states.replay(ctx, post, "long"); {
 					case err == nil && got.place == entries:
 						done.Add(1)
-					case !errors.Is(err, errReplaying):
+					case !errors.Is(err, refuse.ErrReplaying):
 						t.Errorf("place %d, %v", got.place, err)
 					}
 				})
@@ -172,7 +175,7 @@ func TestFewLongLogsAreReplayedAtOnce(t *testing.T) {
 		var asking sync.WaitGroup
 		for i := range runs {
 			run := fmt.Sprint("long-", i)
-			openedRun(t, post.Store, run, superEntriesMin+100)
+			testlog.OpenRun(t, post.Store, run, superEntriesMin+100)
 			asking.Go(func() {
 				if _, err := states.replay(t.Context(), post, run); err != nil {
 					t.Error(err)

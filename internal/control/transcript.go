@@ -2,12 +2,16 @@ package control
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/promptlayer"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
@@ -64,4 +68,38 @@ func replayTranscript(ctx context.Context, post mailbox.Store, at mailbox.Addres
 		return agent.State{}, nil, err
 	}
 	return m.State, folds, nil
+}
+
+// fitTranscript cuts long texts, the longest first, until it fits a reply.
+func fitTranscript(t Transcript) (Transcript, error) {
+	for most := bounds.ReplyBytes / 4; ; most /= 4 {
+		raw, err := json.Marshal(t)
+		if err != nil {
+			return t, fmt.Errorf("control: transcript: %w", err)
+		}
+		if len(raw) <= bounds.ReplyBytes {
+			return t, nil
+		}
+		if most < bounds.TextBytesMin {
+			return t, &client.Error{Code: client.CodeLimit, Text: "the transcript is too long for one reply", Hint: "`troupe events` reads it in pages"}
+		}
+		messages := make([]model.Message, len(t.Messages))
+		for i, m := range t.Messages {
+			m.Text = bounds.TruncateText(m.Text, most)
+			m.Opaque = nil
+			m.Calls, m.Results = append([]model.ToolCall{}, m.Calls...), append([]model.ToolResult{}, m.Results...)
+			for j := range m.Calls {
+				m.Calls[j].Args = bounds.TruncateText(m.Calls[j].Args, most)
+			}
+			for j := range m.Results {
+				m.Results[j].Text = bounds.TruncateText(m.Results[j].Text, most)
+			}
+			messages[i] = m
+		}
+		t.Messages = messages
+		t.Folds = slices.Clone(t.Folds)
+		for i := range t.Folds {
+			t.Folds[i].Text = bounds.TruncateText(t.Folds[i].Text, most)
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -15,7 +16,7 @@ import (
 func waitingControl(t *testing.T) *Control {
 	t.Helper()
 	c := newControl(Config{Runs: OpenRuns(bucketsOf(t, startEmbedded(t))), Redact: func(data []byte) []byte { return data }})
-	t.Cleanup(c.work.close)
+	t.Cleanup(c.work.Close)
 	return c
 }
 
@@ -60,11 +61,11 @@ func TestTheWaitOfACallerEndsWithItsContextAndWithTheNode(t *testing.T) {
 	if _, _, err := c.AwaitRun(ctx, w, false); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	c.work.end()
-	if _, _, err := c.AwaitRun(t.Context(), w, false); !hasCode(err, client.CodeUnavailable) {
+	c.work.Close()
+	if _, _, err := c.AwaitRun(t.Context(), w, false); !refuse.HasCode(err, client.CodeUnavailable) {
 		t.Error(err)
 	}
-	if _, err := c.OpenRun(t.Context(), &client.RunRequest{RunID: "ours", Prompt: "x"}); !hasCode(err, client.CodeUnavailable) {
+	if _, err := c.OpenRun(t.Context(), &client.RunRequest{RunID: "ours", Prompt: "x"}); !refuse.HasCode(err, client.CodeUnavailable) {
 		t.Error(err)
 	}
 }

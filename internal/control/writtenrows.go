@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -98,7 +99,7 @@ func (r *Runs) NoteState(run string, s supervisor.State) {
 	if s.Phase != supervisor.Over {
 		return
 	}
-	result := fitAgents(s.Result())
+	result := bounds.FitAgents(s.Result())
 	r.recent.put(run, recentResult{result, time.Now()})
 	r.NoteResult(run, result)
 }

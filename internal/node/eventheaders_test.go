@@ -9,7 +9,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/internal/bus/bustest"
-	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runevent"
 )
 
 // BenchmarkEventHeaders publishes one event as it is, and with the headers of CloudEvents in binary mode, to observers of
@@ -19,7 +19,7 @@ func BenchmarkEventHeaders(b *testing.B) {
 	url := bustest.PlainServer(b, &server.Options{})
 	e := event.Published{V: 1, ID: "01k9z3v7n2c4q8s6t0w1x5y9za.root-1-0#17.1", TS: event.FormatStamp(1767323045678), Run: "01k9z3v7n2c4q8s6t0w1x5y9za",
 		Agent: "root-1-0", Node: "host", Seq: 17, Kind: event.KindModelStarted, Turn: 3, Data: event.ModelStarted{Model: "anthropic/claude-sonnet-5", Reservation: 3}}
-	data, err := control.EncodeEvent(e)
+	data, err := runevent.Encode(e)
 	if err != nil {
 		b.Fatal(err)
 	}

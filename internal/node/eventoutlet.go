@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runevent"
 )
 
 // eventOutlet publishes the events of a node to observers: in full for clients, and without texts where the operator
@@ -79,7 +79,7 @@ func (o *eventOutlet) encodeEvent(e event.Published) ([]eventMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := control.EncodeEvent(e)
+	raw, err := runevent.Encode(e)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (o *eventOutlet) encodeEvent(e event.Published) ([]eventMessage, error) {
 	if _, isText := e.Data.(event.Delta); isText {
 		return []eventMessage{full}, nil
 	}
-	if raw, err = control.EncodeEventWithoutTexts(e); err != nil {
+	if raw, err = runevent.EncodeWithoutTexts(e); err != nil {
 		return nil, err
 	}
 	return []eventMessage{full, {subject, o.node.mask.MaskBytes(raw)}}, nil

@@ -1,4 +1,7 @@
-package control
+// Package runevent makes the events of runs again from their logs, in pages, and encodes events as clients and observers
+// get them. It keeps an index of the events of each run that clients read, so that the next request reads only what has
+// been appended since. It decides nothing about runs, and does not check who asks.
+package runevent
 
 import (
 	"context"
@@ -8,6 +11,10 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/workgroup"
+	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 const (
@@ -19,35 +26,41 @@ const (
 	// replayTimeout bounds an update of an index, replaysMax how many go on at once after their requests have timed out.
 	replayTimeout = 2 * time.Minute
 	replaysMax    = 4
-	// replayRetry is the pause after which a client asks again for events that are still being read.
-	replayRetry = time.Second
-	// replyReserve is what a request keeps of its time for the reply.
-	replyReserve = 2 * time.Second
 	// indexAttemptsMax is how many indexes a request tries: the first may have been made of logs that are gone, the second
 	// may have no room for the events of the request.
 	indexAttemptsMax = 3
 )
 
-var errReplaying = &client.Error{Code: client.CodeLimit, Text: "the logs of the run are still being read", Hint: "ask again in a moment: the node keeps what it has read", Retry: replayRetry}
-
-// eventPages keeps an index of the events of each run that clients read: the first request for a run replays its logs,
+// Pages keeps an index of the events of each run that clients read: the first request for a run replays its logs,
 // and the next ones read only what has been appended since. An index has the events of one run, and whoever may read a
 // run may read all of them: an owner's request is checked before it comes here. A replay that takes longer than a
 // request goes on until the client asks again.
-type eventPages struct {
-	work *workGroup
+type Pages struct {
+	cfg Config
 
 	mu       sync.Mutex
 	list     []*keptIndex // the one that was used last is the last
 	detached int          // updates whose requests have timed out
 }
 
+// Config has what reads the logs of runs for their events.
+type Config struct {
+	Store mailbox.Store
+	// Node is the name that the events have as that of their node.
+	Node string
+	// Work has the goroutines that read logs.
+	Work *workgroup.Group
+}
+
+// New returns pages without an index.
+func New(cfg Config) *Pages { return &Pages{cfg: cfg} }
+
 // keptIndex is an index that requests share.
 type keptIndex struct {
-	index *eventIndex
+	index *index
 	turn  chan struct{} // holds a value while the index is used
 
-	// These are guarded by the lock of eventPages.
+	// These are guarded by the lock of Pages.
 	flight *indexFlight // the update in progress; nil: there is none
 	size   int          // of the index after its last update
 	used   time.Time
@@ -61,12 +74,12 @@ type indexFlight struct {
 	detached bool
 }
 
-// read returns the page of events after a cursor of a run.
-func (p *eventPages) read(ctx context.Context, cfg *Config, run string, from client.Cursor) (page client.EventsPage, err error) {
+// Read returns the page of events after a cursor of a run.
+func (p *Pages) Read(ctx context.Context, run string, from client.Cursor) (page client.EventsPage, err error) {
 	var floor client.Cursor // the first index of a run has all its events, so that requests share it
 	var readThrough *keptIndex
 	for range indexAttemptsMax {
-		k := p.open(cfg, run, from, floor, readThrough)
+		k := p.open(run, from, floor, readThrough)
 		err = p.update(ctx, k)
 		if errors.Is(err, errStale) {
 			continue
@@ -77,7 +90,7 @@ func (p *eventPages) read(ctx context.Context, cfg *Config, run string, from cli
 		select {
 		case k.turn <- struct{}{}:
 		case <-ctx.Done():
-			return page, errReplaying
+			return page, refuse.ErrReplaying
 		}
 		page, err = k.index.list.page(from)
 		more, entries, still := k.index.truncated, k.index.entries, k.index.has(from)
@@ -94,11 +107,11 @@ func (p *eventPages) read(ctx context.Context, cfg *Config, run string, from cli
 		}
 		return page, nil
 	}
-	return page, errors.Join(errBusy, err)
+	return page, errors.Join(refuse.ErrBusy, err)
 }
 
-// isKept reports whether there is an index with the events after a cursor.
-func (p *eventPages) isKept(run string, from client.Cursor) bool {
+// IsKept reports whether there is an index with the events after a cursor.
+func (p *Pages) IsKept(run string, from client.Cursor) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.find(run, from, nil) >= 0
@@ -106,7 +119,7 @@ func (p *eventPages) isKept(run string, from client.Cursor) bool {
 
 // find returns the number of an index with the events after a cursor, other than one; -1: there is none. The caller holds
 // the lock.
-func (p *eventPages) find(run string, from client.Cursor, except *keptIndex) int {
+func (p *Pages) find(run string, from client.Cursor, except *keptIndex) int {
 	p.dropExpired(time.Now())
 	return slices.IndexFunc(p.list, func(k *keptIndex) bool {
 		if k.index.run != run || k == except {
@@ -124,12 +137,12 @@ func (p *eventPages) find(run string, from client.Cursor, except *keptIndex) int
 
 // open returns an index with the events after a cursor, other than one, which is a new one with the events after floor if
 // there is none.
-func (p *eventPages) open(cfg *Config, run string, from, floor client.Cursor, except *keptIndex) *keptIndex {
+func (p *Pages) open(run string, from, floor client.Cursor, except *keptIndex) *keptIndex {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := p.find(run, from, except)
 	if i < 0 {
-		p.list = append(p.list, &keptIndex{index: newEventIndex(cfg, run, floor, p.guard), turn: make(chan struct{}, 1)})
+		p.list = append(p.list, &keptIndex{index: newIndex(p.cfg, run, floor, p.guard), turn: make(chan struct{}, 1)})
 		i = len(p.list) - 1
 	}
 	k := p.list[i]
@@ -140,7 +153,7 @@ func (p *eventPages) open(cfg *Config, run string, from, floor client.Cursor, ex
 }
 
 // makeRoom drops the indexes that were used longest ago, as the limits of memory need it. The caller holds the lock.
-func (p *eventPages) makeRoom() {
+func (p *Pages) makeRoom() {
 	sum := 0
 	for i := len(p.list) - 1; i >= 0; i-- {
 		if sum += p.list[i].size; i < len(p.list)-1 && (sum > indexesBytesMax || len(p.list)-i > indexesMax) {
@@ -150,13 +163,13 @@ func (p *eventPages) makeRoom() {
 	}
 }
 
-// update reads on in the logs of an index: it has what they had when update was called. It returns errReplaying if that
+// update reads on in the logs of an index: it has what they had when update was called. It returns ErrReplaying if that
 // takes longer than the request.
-func (p *eventPages) update(ctx context.Context, k *keptIndex) error {
+func (p *Pages) update(ctx context.Context, k *keptIndex) error {
 	wait := ctx
 	if until, ok := ctx.Deadline(); ok {
 		var stop context.CancelFunc
-		wait, stop = context.WithDeadline(ctx, until.Add(-replyReserve))
+		wait, stop = context.WithDeadline(ctx, until.Add(-bounds.ReplyReserve))
 		defer stop()
 	}
 	for range 2 {
@@ -166,8 +179,8 @@ func (p *eventPages) update(ctx context.Context, k *keptIndex) error {
 		}
 		select {
 		case <-f.done:
-			if errors.Is(f.err, context.Canceled) && p.work.ctx.Err() == nil {
-				return errBusy // detach has ended it
+			if errors.Is(f.err, context.Canceled) && p.cfg.Work.Ctx.Err() == nil {
+				return refuse.ErrBusy // detach has ended it
 			}
 			if f.err != nil {
 				return f.err
@@ -184,15 +197,15 @@ func (p *eventPages) update(ctx context.Context, k *keptIndex) error {
 }
 
 // begin begins an update, or returns the one in progress.
-func (p *eventPages) begin(k *keptIndex) (f *indexFlight, joined bool, err error) {
+func (p *Pages) begin(k *keptIndex) (f *indexFlight, joined bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if k.flight != nil {
 		return k.flight, true, nil
 	}
-	ctx, cancel := context.WithTimeout(p.work.ctx, replayTimeout)
+	ctx, cancel := context.WithTimeout(p.cfg.Work.Ctx, replayTimeout)
 	f = &indexFlight{cancel: cancel, done: make(chan struct{})}
-	if !p.work.start(func() {
+	if !p.cfg.Work.Start(func() {
 		defer close(f.done)
 		defer cancel()
 		k.turn <- struct{}{}
@@ -202,14 +215,14 @@ func (p *eventPages) begin(k *keptIndex) (f *indexFlight, joined bool, err error
 		p.end(k, f, size)
 	}) {
 		cancel()
-		return nil, false, errClosing
+		return nil, false, refuse.ErrClosing
 	}
 	k.flight = f
 	return f, false, nil
 }
 
 // end notes the end of an update. An index whose update has failed is dropped: it may have read a part of the entries.
-func (p *eventPages) end(k *keptIndex, f *indexFlight, size int) {
+func (p *Pages) end(k *keptIndex, f *indexFlight, size int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k.flight, k.size, k.used = nil, size, time.Now()
@@ -228,38 +241,38 @@ func (p *eventPages) end(k *keptIndex, f *indexFlight, size int) {
 }
 
 // guard calls do, and turns a panic into an error: an entry that the reader cannot take must not end the node.
-func (p *eventPages) guard(do func() error) (err error) {
+func (p *Pages) guard(do func() error) (err error) {
 	defer func() {
 		if what := recover(); what != nil {
-			p.work.logPanic("events", what)
-			err = errPanic
+			p.cfg.Work.LogPanic("events", what)
+			err = workgroup.ErrPanic
 		}
 	}()
 	return do()
 }
 
 // detach lets an update go on without its request, unless too many do.
-func (p *eventPages) detach(k *keptIndex, f *indexFlight) error {
+func (p *Pages) detach(k *keptIndex, f *indexFlight) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if k.flight != f || f.detached {
-		return errReplaying
+		return refuse.ErrReplaying
 	}
 	if p.detached >= replaysMax {
 		f.cancel()
-		return errBusy
+		return refuse.ErrBusy
 	}
 	f.detached = true
 	p.detached++
-	return errReplaying
+	return refuse.ErrReplaying
 }
 
 // remove removes an index. The caller holds the lock.
-func (p *eventPages) remove(k *keptIndex) {
+func (p *Pages) remove(k *keptIndex) {
 	p.list = slices.DeleteFunc(p.list, func(other *keptIndex) bool { return other == k })
 }
 
 // dropExpired drops the indexes for which no request has come. The caller holds the lock.
-func (p *eventPages) dropExpired(now time.Time) {
+func (p *Pages) dropExpired(now time.Time) {
 	p.list = slices.DeleteFunc(p.list, func(k *keptIndex) bool { return k.flight == nil && now.Sub(k.used) > indexAge })
 }

@@ -1,4 +1,4 @@
-package control
+package bounds
 
 import (
 	"encoding/json"
@@ -30,7 +30,7 @@ func wideTree() event.Result {
 
 func TestResultOfAWideTreeFitsAMessage(t *testing.T) {
 	all := wideTree()
-	r := fitAgents(all)
+	r := FitAgents(all)
 	raw, err := json.Marshal(r)
 	if err != nil || len(raw) > agentsBytesMax+1000 || len(r.Agents) < 500 {
 		t.Errorf("%d bytes for %d agents, %v", len(raw), len(r.Agents), err)
@@ -47,7 +47,7 @@ func TestResultOfAWideTreeFitsAMessage(t *testing.T) {
 			t.Errorf("%s is listed without its parent", a.ID)
 		}
 	}
-	if again := fitAgents(r); again.AgentsLeftOut != r.AgentsLeftOut {
+	if again := FitAgents(r); again.AgentsLeftOut != r.AgentsLeftOut {
 		t.Errorf("%d left out at the second look, %d at the first", again.AgentsLeftOut, r.AgentsLeftOut)
 	}
 }
@@ -55,7 +55,7 @@ func TestResultOfAWideTreeFitsAMessage(t *testing.T) {
 func TestResultOfASmallTreeListsAllAgents(t *testing.T) {
 	all := wideTree()
 	all.Agents = all.Agents[:100]
-	if r := fitAgents(all); len(r.Agents) != 100 || r.AgentsLeftOut != 0 {
+	if r := FitAgents(all); len(r.Agents) != 100 || r.AgentsLeftOut != 0 {
 		t.Errorf("%d listed, %d left out", len(r.Agents), r.AgentsLeftOut)
 	}
 }

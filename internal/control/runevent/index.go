@@ -1,4 +1,4 @@
-package control
+package runevent
 
 import (
 	"context"
@@ -33,16 +33,19 @@ const (
 	entriesAhead = 64
 )
 
+// errRead ends a read of a log.
+var errRead = errors.New("control: enough was read")
+
 // errStale says that the logs are no longer those that an index has read: a run was deleted, and restored.
 var errStale = errors.New("control: the logs of the run were replaced")
 
-// eventIndex holds the events of a run after a cursor, with the state of each replayed log, so that the next request
+// index holds the events of a run after a cursor, with the state of each replayed log, so that the next request
 // reads only what has been appended since. It is used by one goroutine at a time.
-type eventIndex struct {
-	cfg       *Config
+type index struct {
+	cfg       Config
 	run       string
 	from      client.Cursor // it has the events after it
-	list      eventList
+	list      list
 	logs      map[mailbox.Address]*indexedLog
 	first     uint64 // place of the first entry of the supervisor's log
 	entries   uint64 // of all logs, when they were counted last
@@ -64,8 +67,8 @@ type indexedLog struct {
 	update uint64                // that has read it last
 }
 
-func newEventIndex(cfg *Config, run string, from client.Cursor, guard func(func() error) error) *eventIndex {
-	x := &eventIndex{cfg: cfg, run: run, guard: guard, from: maps.Clone(from), logs: map[mailbox.Address]*indexedLog{}}
+func newIndex(cfg Config, run string, from client.Cursor, guard func(func() error) error) *index {
+	x := &index{cfg: cfg, run: run, guard: guard, from: maps.Clone(from), logs: map[mailbox.Address]*indexedLog{}}
 	if x.from == nil {
 		x.from = client.Cursor{}
 	}
@@ -74,7 +77,7 @@ func newEventIndex(cfg *Config, run string, from client.Cursor, guard func(func(
 }
 
 // has reports whether the index has all events after a cursor.
-func (x *eventIndex) has(from client.Cursor) bool {
+func (x *index) has(from client.Cursor) bool {
 	for at, n := range x.from {
 		if from[at] < n {
 			return false
@@ -85,7 +88,7 @@ func (x *eventIndex) has(from client.Cursor) bool {
 
 // update reads on where the logs have grown. If the end of the run is among what it reads, no event before it is missing:
 // logs that have grown while they were read one after the other are read again.
-func (x *eventIndex) update(ctx context.Context) error {
+func (x *index) update(ctx context.Context) error {
 	if x.truncated {
 		return nil
 	}
@@ -116,8 +119,8 @@ func (x *eventIndex) update(ctx context.Context) error {
 }
 
 // findGrown counts the entries of the logs, and returns those with more entries than were read, and how many those are.
-func (x *eventIndex) findGrown(ctx context.Context) (grown []*indexedLog, unread uint64, err error) {
-	counts, err := x.cfg.Post.Entries(ctx, x.run)
+func (x *index) findGrown(ctx context.Context) (grown []*indexedLog, unread uint64, err error) {
+	counts, err := x.cfg.Store.Entries(ctx, x.run)
 	if err != nil {
 		return nil, 0, fmt.Errorf("control: count %s: %w", x.run, err)
 	}
@@ -140,14 +143,14 @@ func (x *eventIndex) findGrown(ctx context.Context) (grown []*indexedLog, unread
 }
 
 // checkFirst checks that the log of the supervisor begins with the entry with which it began.
-func (x *eventIndex) checkFirst(ctx context.Context) error {
+func (x *index) checkFirst(ctx context.Context) error {
 	place := uint64(0)
-	err := x.cfg.Post.Read(ctx, mailbox.At(x.run, mailbox.Super), 0, x.first, func(m mailbox.Message) error {
+	err := x.cfg.Store.Read(ctx, mailbox.At(x.run, mailbox.Super), 0, x.first, func(m mailbox.Message) error {
 		place = m.Place
-		return errEnough
+		return errRead
 	})
 	switch {
-	case err != nil && !errors.Is(err, errEnough):
+	case err != nil && !errors.Is(err, errRead):
 		return fmt.Errorf("control: read %s: %w", x.run, err)
 	case x.first != 0 && place != x.first:
 		return errStale
@@ -157,7 +160,7 @@ func (x *eventIndex) checkFirst(ctx context.Context) error {
 }
 
 // log returns a log of the index, which it adds if it is new.
-func (x *eventIndex) log(at mailbox.Address) *indexedLog {
+func (x *index) log(at mailbox.Address) *indexedLog {
 	l := x.logs[at]
 	if l == nil {
 		l = &indexedLog{at: at, number: uint32(len(x.list.names))} //nolint:gosec // a run has fewer logs
@@ -168,7 +171,7 @@ func (x *eventIndex) log(at mailbox.Address) *indexedLog {
 }
 
 // fit drops what exceeds the limits of memory.
-func (x *eventIndex) fit() (err error) {
+func (x *index) fit() (err error) {
 	most := math.MaxInt
 	if x.updates == 1 {
 		most = indexEventsMax
@@ -202,7 +205,7 @@ func (x *eventIndex) fit() (err error) {
 }
 
 // bytes is about what the index takes in memory.
-func (x *eventIndex) bytes() int {
+func (x *index) bytes() int {
 	sum := x.list.bytes() + logBytes*len(x.list.names)
 	for _, l := range x.logs {
 		sum += l.bytes
@@ -212,7 +215,7 @@ func (x *eventIndex) bytes() int {
 
 // indexReader reads logs of a run into an index.
 type indexReader struct {
-	index    *eventIndex
+	index    *index
 	events   []pastEvent
 	foundEnd bool // an event among them is the end of the run
 }
@@ -232,7 +235,7 @@ func (r *indexReader) readLog(ctx context.Context, l *indexedLog) error {
 	if l.reader == nil && !l.closed {
 		after = 0
 	}
-	if err := r.index.cfg.Post.Read(ctx, l.at, after, 0, func(m mailbox.Message) error { return r.readEntry(l, m) }); err != nil {
+	if err := r.index.cfg.Store.Read(ctx, l.at, after, 0, func(m mailbox.Message) error { return r.readEntry(l, m) }); err != nil {
 		return fmt.Errorf("control: read %s: %w", l.at, err)
 	}
 	return nil
@@ -268,17 +271,17 @@ func (r *indexReader) readEntry(l *indexedLog, m mailbox.Message) error {
 		parent = string(l.agent.State.Task.Parent)
 	}
 	size := 0
-	for _, e := range activation.EventsOf(m.To, parent, x.cfg.Name, read.N, l.reader.At, read.Events) {
-		raw, err := EncodeEvent(e)
+	for _, e := range activation.EventsOf(m.To, parent, x.cfg.Node, read.N, l.reader.At, read.Events) {
+		raw, err := Encode(e)
 		if err == nil && size+len(raw) > entryBytesMax {
-			raw, err = EncodeEventWithoutTexts(e)
+			raw, err = EncodeWithoutTexts(e)
 		}
 		if err != nil {
 			return err
 		}
 		size += len(raw)
 		r.foundEnd = r.foundEnd || e.Kind == event.KindRunFinished
-		r.events = append(r.events, pastEvent{eventMark{l.number, uint32(len(raw)), read.N}, l.reader.At, raw}) //nolint:gosec // an event has at most eventBytesMax
+		r.events = append(r.events, pastEvent{mark{l.number, uint32(len(raw)), read.N}, l.reader.At, raw}) //nolint:gosec // an event has at most eventBytesMax
 	}
 	return nil
 }
@@ -335,7 +338,7 @@ func (r *indexReader) readWhole(ctx context.Context) error {
 			return nil
 		})
 	}
-	err := r.index.cfg.Post.ReadRun(ctx, r.index.run, func(m mailbox.Message) error {
+	err := r.index.cfg.Store.ReadRun(ctx, r.index.run, func(m mailbox.Message) error {
 		l := r.index.logs[m.To]
 		if l == nil || m.To == super {
 			return nil // the next update reads a log that is new

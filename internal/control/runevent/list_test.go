@@ -1,4 +1,4 @@
-package control
+package runevent
 
 import (
 	"cmp"
@@ -15,10 +15,10 @@ import (
 
 // listOf makes a list of the events of some logs, which is filled in some steps as logs grow, and packed with a limit
 // after the last one.
-func listOf(t *testing.T, seed uint64, logs, entries, steps, bytesMax int) (l *eventList, ids []string, dropped bool) {
+func listOf(t *testing.T, seed uint64, logs, entries, steps, bytesMax int) (l *list, ids []string, dropped bool) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test
-	l = &eventList{}
+	l = &list{}
 	for i := range logs {
 		l.names = append(l.names, fmt.Sprintf("r.root-1-%d", i))
 	}
@@ -35,7 +35,7 @@ func listOf(t *testing.T, seed uint64, logs, entries, steps, bytesMax int) (l *e
 				if err != nil {
 					t.Fatal(err)
 				}
-				batch = append(batch, pastEvent{eventMark{log, uint32(len(raw)), next[log]}, int64(step*100 + int(next[log])), raw}) //nolint:gosec // small
+				batch = append(batch, pastEvent{mark{log, uint32(len(raw)), next[log]}, int64(step*100 + int(next[log])), raw}) //nolint:gosec // small
 			}
 		}
 		l.add(batch)
@@ -52,7 +52,7 @@ func listOf(t *testing.T, seed uint64, logs, entries, steps, bytesMax int) (l *e
 }
 
 // readPages reads the pages after a cursor as a client does.
-func readPages(t *testing.T, l *eventList, from client.Cursor) (ids []string, last client.Cursor) {
+func readPages(t *testing.T, l *list, from client.Cursor) (ids []string, last client.Cursor) {
 	t.Helper()
 	last = client.Cursor{}
 	for at, n := range from {

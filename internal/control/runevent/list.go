@@ -1,4 +1,4 @@
-package control
+package runevent
 
 import (
 	"bytes"
@@ -24,8 +24,8 @@ const (
 	unpackedMax = 2 * blockBytes
 )
 
-// eventMark is what a list knows of an event without its document.
-type eventMark struct {
+// mark is what a list knows of an event without its document.
+type mark struct {
 	log  uint32 // number of its log in the list
 	size uint32
 	n    uint64 // index of its entry
@@ -33,14 +33,14 @@ type eventMark struct {
 
 // pastEvent is one event with its sort keys.
 type pastEvent struct {
-	eventMark
+	mark
 	stamp int64
 	raw   json.RawMessage
 }
 
-// eventBlock is a part of a list, in order; the documents are deflated.
-type eventBlock struct {
-	marks []eventMark
+// block is a part of a list, in order; the documents are deflated.
+type block struct {
+	marks []mark
 	data  []byte
 }
 
@@ -50,22 +50,22 @@ const (
 	openBytes = 48
 )
 
-func (b eventBlock) bytes() int { return len(b.data) + markBytes*len(b.marks) }
+func (b block) bytes() int { return len(b.data) + markBytes*len(b.marks) }
 
-// eventList holds the events of a run in the order in which clients receive them: in order within a log, and by time
+// list holds the events of a run in the order in which clients receive them: in order within a log, and by time
 // between logs. A run of 200,000 events has some 60 MB of documents that resemble each other, so they are deflated.
-type eventList struct {
+type list struct {
 	names  []string // of the logs, without pools
-	blocks []eventBlock
+	blocks []block
 	open   []pastEvent // after those of the blocks
 	packed int         // bytes of the blocks
 	opened int         // bytes of open
 }
 
-func (l *eventList) bytes() int { return l.packed + l.opened }
+func (l *list) bytes() int { return l.packed + l.opened }
 
 // add adds events, which are sorted together with those that are not packed.
-func (l *eventList) add(events []pastEvent) {
+func (l *list) add(events []pastEvent) {
 	for _, e := range events {
 		l.opened += len(e.raw) + openBytes
 	}
@@ -77,7 +77,7 @@ func (l *eventList) add(events []pastEvent) {
 
 // pack packs the oldest events that are not, and keeps unpackedMax bytes as they are. Of events that have more than
 // bytesMax bytes when they are packed it drops the newest, and reports that.
-func (l *eventList) pack(bytesMax int) (dropped bool, err error) {
+func (l *list) pack(bytesMax int) (dropped bool, err error) {
 	first := 0
 	for l.opened > unpackedMax {
 		end, size := first, 0
@@ -102,12 +102,12 @@ func (l *eventList) pack(bytesMax int) (dropped bool, err error) {
 }
 
 // endsEntry reports whether the events before the i-th open one end with an entry.
-func (l *eventList) endsEntry(i int) bool {
+func (l *list) endsEntry(i int) bool {
 	return l.open[i-1].log != l.open[i].log || l.open[i-1].n != l.open[i].n
 }
 
 // dropOldest drops the oldest block, and raises floor, the cursor after which the list has all events.
-func (l *eventList) dropOldest(floor client.Cursor) {
+func (l *list) dropOldest(floor client.Cursor) {
 	for _, m := range l.blocks[0].marks {
 		at := l.names[m.log]
 		floor[at] = max(floor[at], m.n)
@@ -116,7 +116,7 @@ func (l *eventList) dropOldest(floor client.Cursor) {
 	l.blocks = slices.Delete(l.blocks, 0, 1)
 }
 
-func packBlock(events []pastEvent) (b eventBlock, err error) {
+func packBlock(events []pastEvent) (b block, err error) {
 	var out bytes.Buffer
 	w, err := flate.NewWriter(&out, flate.BestSpeed)
 	if err != nil {
@@ -126,7 +126,7 @@ func packBlock(events []pastEvent) (b eventBlock, err error) {
 		if _, err := w.Write(e.raw); err != nil {
 			return b, fmt.Errorf("control: pack events: %w", err)
 		}
-		b.marks = append(b.marks, e.eventMark)
+		b.marks = append(b.marks, e.mark)
 	}
 	if err := w.Close(); err != nil {
 		return b, fmt.Errorf("control: pack events: %w", err)
@@ -136,12 +136,12 @@ func packBlock(events []pastEvent) (b eventBlock, err error) {
 }
 
 // each calls do for the events beyond a cursor, in order, until it returns false. Blocks without any are not unpacked.
-func (l *eventList) each(from client.Cursor, do func(m eventMark, raw json.RawMessage) bool) error {
+func (l *list) each(from client.Cursor, do func(m mark, raw json.RawMessage) bool) error {
 	seen := make([]uint64, len(l.names))
 	for i, at := range l.names {
 		seen[i] = from[at]
 	}
-	isNew := func(m eventMark) bool { return m.n > seen[m.log] }
+	isNew := func(m mark) bool { return m.n > seen[m.log] }
 	for _, b := range l.blocks {
 		if !slices.ContainsFunc(b.marks, isNew) {
 			continue
@@ -159,7 +159,7 @@ func (l *eventList) each(from client.Cursor, do func(m eventMark, raw json.RawMe
 		}
 	}
 	for _, e := range l.open {
-		if isNew(e.eventMark) && !do(e.eventMark, e.raw) {
+		if isNew(e.mark) && !do(e.mark, e.raw) {
 			return nil
 		}
 	}
@@ -167,10 +167,10 @@ func (l *eventList) each(from client.Cursor, do func(m eventMark, raw json.RawMe
 }
 
 // page returns the events after a cursor that fit one reply, and ends with an entry.
-func (l *eventList) page(from client.Cursor) (page client.EventsPage, err error) {
+func (l *list) page(from client.Cursor) (page client.EventsPage, err error) {
 	page = client.EventsPage{Events: []json.RawMessage{}, Cursor: client.Cursor{}}
-	size, last := 0, eventMark{}
-	err = l.each(from, func(m eventMark, raw json.RawMessage) bool {
+	size, last := 0, mark{}
+	err = l.each(from, func(m mark, raw json.RawMessage) bool {
 		size += len(raw)
 		if size > pageBytes && len(page.Events) > 0 && (m.log != last.log || m.n != last.n) {
 			page.More = true

@@ -1,7 +1,8 @@
-package control
+package runevent
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -85,14 +86,14 @@ func textFields(name string, document any) (names []string) {
 // Where observers are to read no texts, no text of a person, a model or a tool is in an event of any kind.
 func TestEventsWithoutTextsHaveOnlyNames(t *testing.T) {
 	found := map[string]bool{}
-	for kind, zero := range eventKinds() {
+	for kind, zero := range everyKind() {
 		data := reflect.New(reflect.TypeOf(zero)).Elem()
 		fillTexts(data)
 		before, err := json.Marshal(data.Interface())
 		if err != nil {
 			t.Fatal(err)
 		}
-		raw, err := EncodeEventWithoutTexts(event.Published{Kind: kind, Data: data.Interface()})
+		raw, err := EncodeWithoutTexts(event.Published{Kind: kind, Data: data.Interface()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,4 +121,11 @@ func TestEventsWithoutTextsHaveOnlyNames(t *testing.T) {
 			t.Errorf("no event has %s", name)
 		}
 	}
+}
+
+// everyKind are all kinds of events, each with the zero value of its data.
+func everyKind() map[string]any {
+	all := event.RunKinds()
+	maps.Copy(all, event.NodeKinds())
+	return all
 }
