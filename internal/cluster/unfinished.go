@@ -8,7 +8,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
-	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -53,7 +53,7 @@ func (o unfinishedFinder) findUnfinished(ctx context.Context, list []client.RunI
 		if at.Agent() != mailbox.Super || known[at.Run()] {
 			continue
 		}
-		if may, err := control.MayContinue(ctx, o.cfg.Post, at.Run()); err != nil {
+		if may, err := runlog.MayContinue(ctx, o.cfg.Post, at.Run()); err != nil {
 			return nil, found, err
 		} else if !may {
 			continue

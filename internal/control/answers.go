@@ -223,19 +223,22 @@ func markOf(r client.AnswerRequest) string {
 }
 
 // A run works before it has a row, and the row holds the marks. So the mark of a run without one is tried again for
-// rowLag, every questionPause. A run of a full index stays without one: then its log decides.
-const rowLag = 5 * time.Second
+// rowLag, every claimPause. A run of a full index stays without one: then its log decides.
+const (
+	rowLag     = 5 * time.Second
+	claimPause = 20 * time.Millisecond
+)
 
 // claimAnswer marks a question as answered by a request, unless another request has. open is the
 // Summary that holds the question. The row forgets a mark once its question is closed.
 func (r *Runs) claimAnswer(ctx context.Context, run string, claim AnsweredQuestion, open RowSummary) error {
 	for late := time.Now().Add(rowLag); ; {
-		missing, err := r.tryClaim(ctx, run, claim, open)
+		missing, err := tryClaim(ctx, r, run, claim, open)
 		if err != nil || !missing || !time.Now().Before(late) {
 			return err
 		}
 		select {
-		case <-time.After(questionPause):
+		case <-time.After(claimPause):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -243,7 +246,7 @@ func (r *Runs) claimAnswer(ctx context.Context, run string, claim AnsweredQuesti
 }
 
 // tryClaim is claimAnswer for a run that may have no row yet.
-func (r *Runs) tryClaim(ctx context.Context, run string, claim AnsweredQuestion, open RowSummary) (missing bool, err error) {
+func tryClaim(ctx context.Context, r *Runs, run string, claim AnsweredQuestion, open RowSummary) (missing bool, err error) {
 	var refusal error
 	err = r.changeRow(ctx, run, func(row *Row) bool {
 		refusal = nil

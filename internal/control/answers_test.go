@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/test/testlog"
 	"github.com/troupe-run/troupe/mailbox"
@@ -282,11 +283,11 @@ func TestARunWhoseQuestionsAreAnsweredIsNotParked(t *testing.T) {
 	c := parkedRun(t)
 	record := func(after uint64, want bool) {
 		t.Helper()
-		r, err := replaySupervisorLog(t.Context(), c.cfg.Post, "r")
+		r, err := runlog.ReplaySupervisorLog(t.Context(), c.cfg.Post, "r")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if done, err := c.cfg.Runs.Record(t.Context(), "r", Report{State: r.state, Place: r.place + after}, true); err != nil || done.Parked != want {
+		if done, err := c.cfg.Runs.Record(t.Context(), "r", Report{State: r.State, Place: r.Place + after}, true); err != nil || done.Parked != want {
 			t.Errorf("%+v, %v; want parked %t", done, err, want)
 		}
 	}

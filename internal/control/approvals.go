@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/permission/person"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -34,7 +35,7 @@ func readApproval(ctx context.Context, post mailbox.Store, run string, q supervi
 	if q.Approvals < 2 {
 		return q, true, nil
 	}
-	s, err := ReplayAgent(ctx, post, mailbox.At(run, string(q.Agent)).In(q.Pool))
+	s, err := runlog.ReplayAgent(ctx, post, mailbox.At(run, string(q.Agent)).In(q.Pool))
 	if err != nil {
 		return q, true, err
 	}

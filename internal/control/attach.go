@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -47,7 +48,7 @@ func (c *attachments) attachPart(ctx context.Context, r client.AttachRequest) (a
 	// Another node may have deleted the run meanwhile, before or after these blobs were
 	// stored. Only if the run is gone are they orphaned: a read error proves nothing about the
 	// run.
-	err = explainMissing(ctx, c.cfg.Post, r.RunID)
+	err = runlog.ExplainMissing(ctx, c.cfg.Post, r.RunID)
 	switch {
 	case refuse.IsGone(err):
 		return nil, errors.Join(err, c.cfg.Blobs.Drop(ctx, r.RunID))
@@ -72,7 +73,7 @@ func (c *attachments) checkAttachable(ctx context.Context, r client.AttachReques
 		}
 		return err
 	}
-	if err := explainMissing(ctx, c.cfg.Post, r.RunID); !refuse.IsNotFound(err) {
+	if err := runlog.ExplainMissing(ctx, c.cfg.Post, r.RunID); !refuse.IsNotFound(err) {
 		return err
 	}
 	return c.admission.checkRoom(ctx)

@@ -34,16 +34,16 @@ func (c *commander) changeBacklog(ctx context.Context, r client.BacklogRequest) 
 	if err != nil {
 		return nil, err
 	}
-	full, err := c.states.replay(ctx, c.cfg.Post, r.RunID)
+	full, err := c.states.Replay(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkRequestsLeft(mailbox.At(r.RunID, mailbox.Super), full.requests); err != nil {
+	if err := checkRequestsLeft(mailbox.At(r.RunID, mailbox.Super), full.Requests); err != nil {
 		return nil, err
 	}
 	f := supervisor.BacklogSet{Request: r.Request, Title: r.Title, Text: r.Text, Drop: r.Drop, By: namedBy(r.By)}
-	if repeated := supervisor.TaskOfRequest(full.state, r.Request) != ""; !repeated && l.state() != client.RunFinished {
-		if why := supervisor.CheckBacklog(full.state, f); why != "" {
+	if repeated := supervisor.TaskOfRequest(full.State, r.Request) != ""; !repeated && l.state() != client.RunFinished {
+		if why := supervisor.CheckBacklog(full.State, f); why != "" {
 			return nil, badBacklog("%s", why)
 		}
 	}
@@ -56,13 +56,13 @@ func (c *commander) changeBacklog(ctx context.Context, r client.BacklogRequest) 
 // readBacklog returns the tasks of a run as its log has them. A request that was to add a task has added it, unless
 // what came before it in the log has changed what is possible.
 func (c *commander) readBacklog(ctx context.Context, r client.BacklogRequest) (any, error) {
-	full, err := c.states.replay(ctx, c.cfg.Post, r.RunID)
+	full, err := c.states.Replay(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
 		return nil, err
 	}
-	b := client.Backlog{Tasks: supervisor.BacklogOf(full.state, c.cfg.Now().UnixMilli())}
+	b := client.Backlog{Tasks: supervisor.BacklogOf(full.State, c.cfg.Now().UnixMilli())}
 	if r.Title != "" {
-		if b.Posted = supervisor.TaskOfRequest(full.state, r.Request); b.Posted == "" {
+		if b.Posted = supervisor.TaskOfRequest(full.State, r.Request); b.Posted == "" {
 			return nil, &client.Error{Code: client.CodeConflict, Text: "the task was not added: the run changed while it was asked", Hint: backlogHint}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/policy"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
@@ -57,7 +58,7 @@ type commander struct {
 	cfg    *Config
 	lookup *lookup
 	views  *runViews
-	states *superStates
+	states *runlog.SupervisorStates
 	recent recentCommands
 }
 
@@ -149,11 +150,11 @@ func (c *commander) checkAtWork(ctx context.Context, l runView, id spec.ID) erro
 	if l.summary.Phase == "" || l.state() == client.RunFinished || slices.ContainsFunc(l.summary.Agents, func(a supervisor.AgentSummary) bool { return a.ID == id && !a.Done }) {
 		return nil
 	}
-	full, err := c.states.replay(ctx, c.cfg.Post, l.row.RunID) // a summary names no agent that has ended
+	full, err := c.states.Replay(ctx, c.cfg.Post, l.row.RunID) // a summary names no agent that has ended
 	if err != nil {
 		return err
 	}
-	if m, ok := full.state.Member(id); ok && m.Done {
+	if m, ok := full.State.Member(id); ok && m.Done {
 		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("agent %s of %s has ended", id, l.row.RunID), Hint: "`troupe tree` shows the agents that work"}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/promptlayer"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
@@ -60,11 +61,11 @@ func (c *commander) changeContext(ctx context.Context, r client.ContextRequest) 
 	if l.summary.Phase == "" {
 		return nil, refuse.NoRun(r.RunID)
 	}
-	full, err := c.states.replay(ctx, c.cfg.Post, r.RunID)
+	full, err := c.states.Replay(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkRequestsLeft(mailbox.At(r.RunID, mailbox.Super), full.requests); err != nil {
+	if err := checkRequestsLeft(mailbox.At(r.RunID, mailbox.Super), full.Requests); err != nil {
 		return nil, err
 	}
 	f := supervisor.ContextSet{Agent: spec.ID(r.Agent), Layers: r.Layers, RemoveTools: r.RemoveTools, By: namedBy(r.By)}
@@ -73,16 +74,16 @@ func (c *commander) changeContext(ctx context.Context, r client.ContextRequest) 
 			return nil, badContext("this node adds no tools")
 		}
 		slices.Sort(r.AddTools)
-		if f.AddTools, f.Hashes, err = c.cfg.FindTools(full.state.Run, slices.Compact(r.AddTools)); err != nil {
+		if f.AddTools, f.Hashes, err = c.cfg.FindTools(full.State.Run, slices.Compact(r.AddTools)); err != nil {
 			return nil, err
 		}
 	}
 	if l.state() != client.RunFinished {
-		if why := supervisor.CheckContext(full.state, f); why != "" {
+		if why := supervisor.CheckContext(full.State, f); why != "" {
 			return nil, badContext("%s", why)
 		}
 	}
-	return c.appendContext(ctx, l, r.Request, full.state, f)
+	return c.appendContext(ctx, l, r.Request, full.State, f)
 }
 
 // appendContext appends a change. Layers of the agent alone go into its own log, so that they are in order with
@@ -124,7 +125,7 @@ func (c *commander) checkOwnLayers(ctx context.Context, l runView, m supervisor.
 	}
 	at := mailbox.At(l.row.RunID, string(m.ID)).In(m.NodePool)
 	machine := &activation.Agent{Addr: at}
-	log, err := replay(ctx, c.cfg.Post, at, machine, nil)
+	log, err := runlog.Replay(ctx, c.cfg.Post, at, machine, nil)
 	if err != nil {
 		return err
 	}
@@ -166,23 +167,23 @@ func (c *commander) readContext(ctx context.Context, r client.ContextRequest) (a
 	}
 	id := spec.ID(r.Agent)
 	if id == "" {
-		full, err := c.states.replay(ctx, c.cfg.Post, r.RunID)
+		full, err := c.states.Replay(ctx, c.cfg.Post, r.RunID)
 		if err != nil {
 			return nil, err
 		}
-		root, _ := full.state.Member(spec.Root)
-		id = supervisor.HolderOf(full.state, root).ID
+		root, _ := full.State.Member(spec.Root)
+		id = supervisor.HolderOf(full.State, root).ID
 	}
 	at, err := c.views.agentAddress(ctx, r.RunID, id)
 	if err != nil {
 		return nil, err
 	}
-	s, err := ReplayAgent(ctx, c.cfg.Post, at)
+	s, err := runlog.ReplayAgent(ctx, c.cfg.Post, at)
 	if err != nil {
 		return nil, err
 	}
 	if s.Task.ID == "" {
-		return nil, explainNoAgent(ctx, c.cfg.Post, id, r.RunID)
+		return nil, runlog.ExplainNoAgent(ctx, c.cfg.Post, id, r.RunID)
 	}
 	return agentContext(s), nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/lane"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
@@ -124,7 +125,7 @@ func (c *laneKeeper) changeLane(ctx context.Context, r client.LaneRequest) (any,
 	default:
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("action is %.40q", r.Action), Hint: "use move or drop"}
 	}
-	if err := appendFacts[lane.Fact](ctx, c.cfg.Post, mailbox.LaneOf(r.Conversation), f); err != nil {
+	if err := runlog.AppendFacts[lane.Fact](ctx, c.cfg.Post, mailbox.LaneOf(r.Conversation), f); err != nil {
 		return nil, err
 	}
 	if _, err := c.advanceLane(ctx, r.Conversation); err != nil {
@@ -187,7 +188,7 @@ func (c *remover) deleteConversation(ctx context.Context, conversation string) (
 			reply.Runs = append(reply.Runs, r.ID)
 		}
 	}
-	if err := appendFacts[lane.Fact](ctx, c.cfg.Post, mailbox.LaneOf(conversation), append(ended, lane.Deleted{})...); err != nil {
+	if err := runlog.AppendFacts[lane.Fact](ctx, c.cfg.Post, mailbox.LaneOf(conversation), append(ended, lane.Deleted{})...); err != nil {
 		return nil, err
 	}
 	if s, err = c.lanes.readLane(ctx, conversation); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -207,7 +208,7 @@ func (c *canceler) cancelStrays(ctx context.Context, known supervisor.Summary, r
 	if logs = slices.DeleteFunc(logs, isSupervisor); hasLogsOf(known, logs) {
 		return client.CancelReply{}, nil
 	}
-	s, err := ReplaySupervisor(ctx, c.cfg.Post, r.RunID)
+	s, err := runlog.ReplaySupervisor(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
 		return client.CancelReply{}, err
 	}
@@ -249,7 +250,7 @@ func isSupervisor(at mailbox.Address) bool { return at.Agent() == mailbox.Super 
 // first. Members in a pool without a node stay pending: a node that joins stops them, and
 // their run ends in order.
 func (c *canceler) giveUpSilent(ctx context.Context, r client.CancelRequest, of spec.ID) error {
-	s, err := ReplaySupervisor(ctx, c.cfg.Post, r.RunID)
+	s, err := runlog.ReplaySupervisor(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
 		return err
 	}
@@ -301,7 +302,7 @@ func (c *canceler) endRow(ctx context.Context, info client.RunInfo, why string) 
 	if err != nil {
 		return err
 	}
-	buried, err := IsDeleted(ctx, c.cfg.Post, info.RunID)
+	buried, err := runlog.IsDeleted(ctx, c.cfg.Post, info.RunID)
 	if err == nil && buried { // it was deleted meanwhile
 		err = c.cfg.Runs.Remove(ctx, info.RunID)
 	}

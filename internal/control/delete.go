@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
@@ -281,54 +279,4 @@ func purgeToTombstone(ctx context.Context, post mailbox.Store, at mailbox.Addres
 		return fmt.Errorf("control: delete: %w", err)
 	}
 	return nil
-}
-
-// IsDeleted reports whether a run was deleted: its supervisor's log then holds only the
-// tombstone.
-func IsDeleted(ctx context.Context, post mailbox.Store, run string) (buried bool, err error) {
-	_, buried, err = readFirstEntry(ctx, post, mailbox.At(run, mailbox.Super))
-	return buried, err
-}
-
-// readFirstEntry reads the first entry of a log.
-func readFirstEntry(ctx context.Context, post mailbox.Store, at mailbox.Address) (stamp int64, buried bool, err error) {
-	err = post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
-		stamp, buried = m.At, activation.IsTombstone([]mailbox.Message{m})
-		return errEnough
-	})
-	if err != nil && !errors.Is(err, errEnough) {
-		return 0, false, fmt.Errorf("control: read %s: %w", at, err)
-	}
-	return stamp, buried, nil
-}
-
-// explainMissing returns the error that explains why a run does not exist.
-func explainMissing(ctx context.Context, post mailbox.Store, run string) error {
-	if names.CheckToken(run) != nil {
-		return refuse.NoRun(run)
-	}
-	buried, err := IsDeleted(ctx, post, run)
-	switch {
-	case err != nil:
-		return err
-	case buried:
-		return refuse.RunDeleted(run)
-	}
-	if half, err := isUnfinishedRestore(ctx, post, run); half || err != nil {
-		return cmp.Or(err, unfinishedRestoreError(run))
-	}
-	return refuse.NoRun(run)
-}
-
-// explainNoAgent returns the error that explains why an agent of a run has no log: there is none, or the run
-// was deleted since its row was read.
-func explainNoAgent(ctx context.Context, post mailbox.Store, id spec.ID, run string) error {
-	buried, err := IsDeleted(ctx, post, run)
-	switch {
-	case err != nil:
-		return err
-	case buried:
-		return refuse.RunDeleted(run)
-	}
-	return refuse.NoAgent(id, run)
 }

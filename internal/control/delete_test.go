@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/test/testlog"
 	"github.com/troupe-run/troupe/mailbox"
@@ -47,7 +48,7 @@ func TestRunWithAGivenUpSupervisorCanBeDeleted(t *testing.T) {
 	if err := purgeToTombstone(t.Context(), c.cfg.Post, at, ends[at]); err != nil {
 		t.Fatal(err)
 	}
-	if gone, err := IsDeleted(t.Context(), post, "r"); err != nil || !gone {
+	if gone, err := runlog.IsDeleted(t.Context(), post, "r"); err != nil || !gone {
 		t.Errorf("after the delete: buried %t, %v", gone, err)
 	}
 }
@@ -78,7 +79,7 @@ func TestDeleteRemovesWhatCameAfterTheEndOfALog(t *testing.T) {
 		if counts, err := post.Entries(t.Context(), "r"); err != nil || len(counts) != 1 || counts[at] != 1 {
 			t.Errorf("%s: %v entries are left, %v", what, counts, err)
 		}
-		if _, gone, err := readFirstEntry(t.Context(), post, at); err != nil || !gone {
+		if _, gone, err := runlog.ReadFirstEntry(t.Context(), post, at); err != nil || !gone {
 			t.Errorf("%s: it begins with its tombstone: %t, %v", what, gone, err)
 		}
 		testlog.PutFact(t, post, at, mailbox.At("r", mailbox.Super), agent.Canceled{}, false)

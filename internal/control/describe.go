@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/telemetry"
@@ -32,12 +33,12 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 	if r.Brief {
 		return c.briefRun(ctx, row)
 	}
-	if result, ok := c.cfg.Runs.recent.find(row.RunID); ok && !r.Describe {
-		FinishRow(&row.RunInfo, result.Result, result.ended)
+	if result, ended, ok := c.cfg.Runs.recentResult(row.RunID); ok && !r.Describe {
+		FinishRow(&row.RunInfo, result, ended)
 		return row.RunInfo, nil
 	}
-	full, err := c.states.replay(ctx, c.cfg.Post, row.RunID)
-	s := full.state
+	full, err := c.states.Replay(ctx, c.cfg.Post, row.RunID)
+	s := full.State
 	if refuse.IsNewer(err) && row.State == client.RunFinished {
 		return row.RunInfo, nil // only the row can be shown
 	}
@@ -53,7 +54,7 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 	d := describeRun(s)
 	d.Backlog = countTasks(s, c.cfg.Now().UnixMilli())
 	m, _ := s.Member(spec.Root)
-	root, err := ReplayAgent(ctx, c.cfg.Post, mailbox.At(r.RunID, string(spec.Root)).In(m.NodePool))
+	root, err := runlog.ReplayAgent(ctx, c.cfg.Post, mailbox.At(r.RunID, string(spec.Root)).In(m.NodePool))
 	if err != nil {
 		return info, err
 	}

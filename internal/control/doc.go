@@ -9,6 +9,7 @@
 //
 // The packages below:
 //   - bounds, workgroup: the limits of a request; the goroutines of the service
+//   - runlog: what logs say, by a replay; the logs of conversations and schedules, which belong to no actor
 //   - runevent: the events of runs again, from their logs
 //
 // The files:
@@ -16,7 +17,7 @@
 //     forms and errors; the parts that serve the verbs
 //   - owners.go, ownindex.go, agentcaller.go: whose a run is
 //   - runs.go, row.go, writtenrows.go, list.go, listrows.go: the index of runs and the lists of it
-//   - findrun.go, runview.go, runviews.go, superstates.go, replay.go, describe.go, viewer.go: one run or many, by rows and by what their logs have since
+//   - findrun.go, runview.go, runviews.go, describe.go, viewer.go: one run or many, by rows and by what their logs have since
 //   - events.go, logs.go, transcript.go: events, entries and messages again
 //   - open.go, queue.go, waiters.go, localrun.go, room.go, runlocks.go: opening runs, and waiting for them
 //   - history.go, uploads.go, attach.go: histories and files with which runs begin
@@ -28,7 +29,6 @@
 //   - delete.go, prune.go, retention.go, retainplan.go, nearlyfull.go: the removal of runs
 //   - lanes.go, lanelogs.go, lanevisits.go, conversations.go: conversations
 //   - schedules.go, scheduler.go, scheduletrigger.go: schedules
-//   - factlog.go: logs of conversations and schedules, which belong to no actor
 //   - restore.go, restorecheck.go, restorechanges.go, restoremove.go, import.go: runs from files
 //   - forktree.go, forklogs.go, forkchange.go, forkrules.go: forks of a tree
 //   - nodes.go, inspect.go, loghealth.go, nodeevents.go: nodes, their logs and their events

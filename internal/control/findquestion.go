@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -127,12 +128,12 @@ func readPastAnswer(ctx context.Context, post mailbox.Store, at mailbox.Address,
 				first = a
 			}
 			if a.isOf(r) {
-				return errEnough
+				return runlog.ErrEnough
 			}
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil && !errors.Is(err, runlog.ErrEnough) {
 		return nil, fmt.Errorf("control: read %s: %w", at, err)
 	}
 	return first, nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -49,7 +50,7 @@ func (c *lookup) findRun(ctx context.Context, run string) (Row, error) {
 	if err != nil || ok {
 		return i, err
 	}
-	if err = explainMissing(ctx, c.cfg.Post, run); !refuse.IsNotFound(err) || names.CheckToken(run) != nil {
+	if err = runlog.ExplainMissing(ctx, c.cfg.Post, run); !refuse.IsNotFound(err) || names.CheckToken(run) != nil {
 		return i, err
 	}
 	found, ok, findErr := c.findUnlisted(ctx, run)
@@ -65,9 +66,9 @@ func (c *lookup) findRun(ctx context.Context, run string) (Row, error) {
 // isNewRun reports whether a run certainly has no row and no supervisor log. It is false whenever this node does not
 // own the index.
 func (c *lookup) isNewRun(ctx context.Context, run string) (bool, error) {
-	if !c.cfg.Runs.own.hasNoRow(run) {
+	if !c.cfg.Runs.hasNoRow(run) {
 		return false, nil
 	}
-	stamp, _, err := readFirstEntry(ctx, c.cfg.Post, mailbox.At(run, mailbox.Super))
+	stamp, _, err := runlog.ReadFirstEntry(ctx, c.cfg.Post, mailbox.At(run, mailbox.Super))
 	return stamp == 0 && err == nil, err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/promptlayer"
 	"github.com/troupe-run/troupe/internal/refuse"
 	recorded "github.com/troupe-run/troupe/internal/replay"
@@ -117,9 +118,9 @@ func (c *treeForker) checkSameFork(ctx context.Context, run string, p forkPoint)
 	first.Header.Run = run
 	err := c.cfg.Post.Read(ctx, mailbox.At(run, mailbox.Super), 0, 0, func(m mailbox.Message) error {
 		first.Entries = append(first.Entries, m)
-		return errEnough
+		return runlog.ErrEnough
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil && !errors.Is(err, runlog.ErrEnough) {
 		return fmt.Errorf("control: fork: read %s: %w", run, err)
 	}
 	if o, err := firstOpened(first); err == nil && o.Fork != p.String() {

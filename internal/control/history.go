@@ -17,12 +17,10 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
-
-// errEnough ends a read that has found its result.
-var errEnough = errors.New("control: enough was read")
 
 // histories stores the messages with which runs begin: those that a client has sent, and copies of those of other runs.
 // They stand in the log of the root before its run is opened.
@@ -46,14 +44,14 @@ func readHistory(ctx context.Context, post mailbox.Store, at mailbox.Address, tu
 	m := &activation.Agent{Addr: at}
 	found := turn < 0
 	read := uint64(0)
-	_, err := replay(ctx, post, at, m, func(mailbox.Message) error {
+	_, err := runlog.Replay(ctx, post, at, m, func(mailbox.Message) error {
 		read++
 		if !found && m.State.Turned(turn) {
 			found = true
-			return errEnough
+			return runlog.ErrEnough
 		}
 		if read == n {
-			return errEnough
+			return runlog.ErrEnough
 		}
 		return nil
 	})
@@ -61,7 +59,7 @@ func readHistory(ctx context.Context, post mailbox.Store, at mailbox.Address, tu
 	case err != nil:
 		return logHistory{}, err
 	case m.State.Task.ID == "":
-		return logHistory{}, explainNoAgent(ctx, post, spec.ID(at.Agent()), at.Run())
+		return logHistory{}, runlog.ExplainNoAgent(ctx, post, spec.ID(at.Agent()), at.Run())
 	case !found:
 		last := m.State.Turn
 		if last > 0 && !m.State.Turned(last) {
@@ -225,7 +223,7 @@ func ParseFork(text string) (run string, turn int, err error) {
 
 // checkSentHistory checks a history that the client has sent in parts.
 func (c *histories) checkSentHistory(ctx context.Context, r client.RunRequest, root mailbox.Address) (*spec.HistoryOrigin, error) {
-	s, err := ReplayAgent(ctx, c.cfg.Post, root.Bare())
+	s, err := runlog.ReplayAgent(ctx, c.cfg.Post, root.Bare())
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +261,7 @@ func (c *histories) forkNotes(ctx context.Context, o supervisor.Opened) (notes [
 	if o.Past.Run == "" {
 		return nil, nil
 	}
-	s, err := ReplaySupervisor(ctx, c.cfg.Post, o.Past.Run)
+	s, err := runlog.ReplaySupervisor(ctx, c.cfg.Post, o.Past.Run)
 	if err != nil {
 		return nil, err
 	}

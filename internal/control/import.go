@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/runfile"
 	"github.com/troupe-run/troupe/mailbox"
@@ -64,7 +65,7 @@ func (c *runImporter) readImported(ctx context.Context, checked checkedRestore) 
 	case same:
 		return held, nil
 	}
-	if err := explainMissing(ctx, c.cfg.Post, checked.run); refuse.IsGone(err) {
+	if err := runlog.ExplainMissing(ctx, c.cfg.Post, checked.run); refuse.IsGone(err) {
 		return held, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("run %s was deleted here less than 30 days ago", checked.run), Hint: "restore it into another state directory or on another server"}
 	}
 	refused := &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("there is a run %s here, and it is not a restore of this file with the same answers", checked.run),

@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/lane"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
@@ -78,7 +79,7 @@ func (c *laneLogs) laneOwner(ctx context.Context, conversation string, s *lane.S
 // readLane reads the lane of a conversation.
 func (c *laneLogs) readLane(ctx context.Context, conversation string) (*lane.State, error) {
 	s := &lane.State{}
-	err := readFacts(ctx, c.cfg.Post, mailbox.LaneOf(conversation), func(m mailbox.Message, item mailbox.Item) {
+	err := runlog.ReadFacts(ctx, c.cfg.Post, mailbox.LaneOf(conversation), func(m mailbox.Message, item mailbox.Item) {
 		f, ok, err := lane.Decode(item.Kind, func(into any) error { return mailbox.Unmarshal(item.Body, into) })
 		if ok && err == nil {
 			s.Apply(lane.Entry{Place: m.Place, At: m.At, Fact: f})
@@ -113,7 +114,7 @@ func (c *laneLogs) conversationOf(ctx context.Context, row Row) (string, error) 
 	if row.Conversation != "" {
 		return row.Conversation, nil
 	}
-	state, err := ReplaySupervisor(ctx, c.cfg.Post, row.RunID)
+	state, err := runlog.ReplaySupervisor(ctx, c.cfg.Post, row.RunID)
 	if err != nil || !state.Run.InLane {
 		return "", err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/lane"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
@@ -80,7 +81,7 @@ func (c *laneKeeper) joinLane(ctx context.Context, conversation, run string) err
 				facts = append([]lane.Fact{lane.Adopted{Run: conversation, Owner: owner}}, facts...)
 			}
 		}
-		if err := appendFacts[lane.Fact](ctx, c.cfg.Post, mailbox.LaneOf(conversation), facts...); err != nil {
+		if err := runlog.AppendFacts[lane.Fact](ctx, c.cfg.Post, mailbox.LaneOf(conversation), facts...); err != nil {
 			return err
 		}
 	}
@@ -150,7 +151,7 @@ func (c *laneKeeper) advanceLane(ctx context.Context, conversation string) (agai
 		}
 		switch act := act.(type) {
 		case lane.Append:
-			if err := appendFacts[lane.Fact](ctx, c.cfg.Post, mailbox.LaneOf(conversation), act.Fact); err != nil {
+			if err := runlog.AppendFacts[lane.Fact](ctx, c.cfg.Post, mailbox.LaneOf(conversation), act.Fact); err != nil {
 				return 0, err
 			}
 		case lane.Start:
@@ -186,7 +187,7 @@ func (c *laneKeeper) dropFromLane(ctx context.Context, run, why string) error {
 // does the same appends the same requests, which count once.
 func (c *laneKeeper) startInLane(ctx context.Context, conversation string, s *lane.State, run string) error {
 	super := mailbox.At(run, mailbox.Super)
-	state, err := ReplaySupervisor(ctx, c.cfg.Post, run)
+	state, err := runlog.ReplaySupervisor(ctx, c.cfg.Post, run)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -123,7 +124,7 @@ func (c *viewer) currentInfo(ctx context.Context, row Row, place int, looks map[
 	if r.view.replayed != nil { // the row does not know its end yet
 		return summarizeRow(withState(row, *r.view.replayed)), nil
 	}
-	s, err := ReplaySupervisor(ctx, c.cfg.Post, row.RunID)
+	s, err := runlog.ReplaySupervisor(ctx, c.cfg.Post, row.RunID)
 	if err != nil {
 		return info, err
 	}

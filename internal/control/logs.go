@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -33,12 +34,12 @@ func (c *viewer) listLogs(ctx context.Context, r client.LogsRequest) (any, error
 	err = c.cfg.Post.Read(ctx, r.Log, r.After, 0, func(m mailbox.Message) error {
 		if size += len(m.Data); size > logPageBytes && len(page.Entries) > 0 {
 			page.More = true
-			return errEnough
+			return runlog.ErrEnough
 		}
 		page.Entries = append(page.Entries, client.LogEntry{Place: m.Place, At: m.At, Nanos: m.Nanos, Data: slices.Clone(m.Data)})
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil && !errors.Is(err, runlog.ErrEnough) {
 		return nil, fmt.Errorf("control: read %s: %w", r.Log, err)
 	}
 	return page, nil

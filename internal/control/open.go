@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/telemetry"
 	"github.com/troupe-run/troupe/mailbox"
@@ -159,7 +160,7 @@ func (c *opener) continueExisting(ctx context.Context, r client.RunRequest) (acc
 		accepted, err = c.reopenRun(ctx, known.RunInfo, r)
 		return accepted, true, err
 	}
-	if err := explainMissing(ctx, c.cfg.Post, r.RunID); r.Resume || !refuse.IsNotFound(err) {
+	if err := runlog.ExplainMissing(ctx, c.cfg.Post, r.RunID); r.Resume || !refuse.IsNotFound(err) {
 		return accepted, true, err
 	}
 	return accepted, false, nil

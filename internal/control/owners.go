@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/lane"
 	"github.com/troupe-run/troupe/internal/schedule"
 	"github.com/troupe-run/troupe/mailbox"
@@ -172,9 +173,9 @@ func readOpened(ctx context.Context, post mailbox.Post, run string) (o superviso
 		if e, err := mailbox.Decode(m.Data); err == nil && len(e.Items) > 0 {
 			found = e.Items[0].Kind == o.Kind() && mailbox.Unmarshal(e.Items[0].Body, &o) == nil
 		}
-		return errEnough
+		return runlog.ErrEnough
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil && !errors.Is(err, runlog.ErrEnough) {
 		return o, false, fmt.Errorf("control: read %s: %w", at, err)
 	}
 	return o, found, nil

@@ -81,6 +81,9 @@ func (o *ownIndex) hasNoRow(run string) bool {
 	return !o.isSeen(run)
 }
 
+// hasNoRow reports whether a run certainly has no row; see ownIndex.hasNoRow.
+func (r *Runs) hasNoRow(run string) bool { return r.own.hasNoRow(run) }
+
 // isSeen reports whether a run may have a row that was written since. The caller holds mu.
 func (o *ownIndex) isSeen(run string) bool {
 	if o.since.IsZero() {

@@ -1,5 +1,7 @@
 package control
 
+import "github.com/troupe-run/troupe/internal/control/runlog"
+
 // parts are what serves the verbs. Each has one job, and fields for the parts that it uses:
 //
 //	lookup       finds runs by the index and by their logs
@@ -23,7 +25,7 @@ type parts struct {
 	locks       *runLocks
 	lookup      *lookup
 	owners      *ownerCheck
-	states      *superStates
+	states      *runlog.SupervisorStates
 	views       *runViews
 	lanes       *laneLogs
 	schedules   *scheduleLogs
@@ -40,7 +42,7 @@ type parts struct {
 }
 
 func newParts(cfg *Config) *parts {
-	p := &parts{cfg: cfg, locks: &runLocks{}, states: newSuperStates(), lookup: &lookup{cfg}, owners: &ownerCheck{cfg}, schedules: &scheduleLogs{cfg}, admission: &admission{cfg: cfg}}
+	p := &parts{cfg: cfg, locks: &runLocks{}, states: runlog.NewSupervisorStates(), lookup: &lookup{cfg}, owners: &ownerCheck{cfg}, schedules: &scheduleLogs{cfg}, admission: &admission{cfg: cfg}}
 	p.views = &runViews{cfg, p.lookup, p.states}
 	p.lanes = &laneLogs{cfg, p.lookup, p.owners, p.views}
 	p.commander = &commander{cfg: cfg, lookup: p.lookup, views: p.views, states: p.states}

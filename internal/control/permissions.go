@@ -45,25 +45,25 @@ func (c *commander) narrowPermissions(ctx context.Context, r client.PermissionsR
 	if l.summary.Phase == "" {
 		return nil, refuse.NoRun(r.RunID)
 	}
-	full, err := c.states.replay(ctx, c.cfg.Post, r.RunID)
+	full, err := c.states.Replay(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkRequestsLeft(mailbox.At(r.RunID, mailbox.Super), full.requests); err != nil {
+	if err := checkRequestsLeft(mailbox.At(r.RunID, mailbox.Super), full.Requests); err != nil {
 		return nil, err
 	}
-	if at := foreignMachine(c.cfg, full.state.Run, r); at != "" {
+	if at := foreignMachine(c.cfg, full.State.Run, r); at != "" {
 		return struct{}{}, c.cfg.NarrowOn(ctx, requestOwner(ctx), at, r)
 	}
 	if c.cfg.ParseNarrowing == nil {
 		return nil, badNarrowing("this node reads no rules")
 	}
 	f := supervisor.PermissionsSet{Agent: spec.ID(r.Agent), Request: r.Request, By: namedBy(r.By), ByOwner: requestOwner(ctx) != ""}
-	if f.Rights, err = c.cfg.ParseNarrowing(full.state.Run, r); err != nil {
+	if f.Rights, err = c.cfg.ParseNarrowing(full.State.Run, r); err != nil {
 		return nil, err
 	}
-	if l.state() != client.RunFinished && !supervisor.IsNarrowedBy(full.state, r.Request) {
-		if why := supervisor.CheckPermissions(full.state, f); why != "" {
+	if l.state() != client.RunFinished && !supervisor.IsNarrowedBy(full.State, r.Request) {
+		if why := supervisor.CheckPermissions(full.State, f); why != "" {
 			return nil, badNarrowing("%s", why)
 		}
 	}
@@ -89,14 +89,14 @@ func (c *commander) readPermissions(ctx context.Context, r client.PermissionsReq
 	if _, err := c.lookup.findRun(ctx, r.RunID); err != nil {
 		return nil, err
 	}
-	full, err := c.states.replay(ctx, c.cfg.Post, r.RunID)
+	full, err := c.states.Replay(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
 		return nil, err
 	}
-	if full.state.Phase == "" {
+	if full.State.Phase == "" {
 		return nil, refuse.NoRun(r.RunID)
 	}
-	return describePermissions(full.state, r.RunID), nil
+	return describePermissions(full.State, r.RunID), nil
 }
 
 func describePermissions(s supervisor.State, run string) client.RunPermissions {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -106,7 +107,7 @@ func (c *remover) removeTombstones(ctx context.Context, listed map[string]bool, 
 		if last != "" && (ctx.Err() != nil || time.Now().After(until)) {
 			return n, last, nil
 		}
-		stamp, buried, err := readFirstEntry(ctx, c.cfg.Post, at)
+		stamp, buried, err := runlog.ReadFirstEntry(ctx, c.cfg.Post, at)
 		if err != nil {
 			return n, "", err
 		}

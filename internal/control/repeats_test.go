@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/schedule"
 	"github.com/troupe-run/troupe/mailbox"
@@ -89,7 +90,7 @@ func TestStrongerCancelCountsUnderTheSameRequestID(t *testing.T) {
 		if _, err := c.canceler.cancelRun(t.Context(), client.CancelRequest{RunID: "r", Request: "c1", Agent: tt.of, Now: tt.now, WaitMS: -1}); err != nil {
 			t.Fatalf("%+v: %v", tt, err)
 		}
-		s, err := ReplaySupervisor(t.Context(), c.cfg.Post, "r")
+		s, err := runlog.ReplaySupervisor(t.Context(), c.cfg.Post, "r")
 		if err != nil {
 			t.Fatal(err)
 		}

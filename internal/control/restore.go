@@ -160,37 +160,6 @@ func (u *uploadReader) Read(p []byte) (int, error) {
 	return u.part.Read(p)
 }
 
-// isUnfinishedRestore reports whether a log of a supervisor holds imported entries alone.
-func isUnfinishedRestore(ctx context.Context, post mailbox.Store, run string) (unfinished bool, err error) {
-	err = post.Read(ctx, mailbox.At(run, mailbox.Super), 0, 0, func(m mailbox.Message) error {
-		if unfinished = m.Imported; !unfinished {
-			return errEnough
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, errEnough) {
-		return false, fmt.Errorf("control: read %s: %w", run, err)
-	}
-	return unfinished, nil
-}
-
-// unfinishedRestoreError refuses requests about a run whose restore is not whole.
-func unfinishedRestoreError(run string) error {
-	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the restore of %s is not finished", run),
-		Hint: "repeat `troupe restore` with the same file, or remove what is there: `troupe delete " + run + "`"}
-}
-
-// MayContinue reports whether a run that has a log of its supervisor and no row may be taken up: it was not deleted,
-// and it is not a restore that was broken off.
-func MayContinue(ctx context.Context, post mailbox.Store, run string) (bool, error) {
-	deleted, err := IsDeleted(ctx, post, run)
-	if err != nil || deleted {
-		return false, err
-	}
-	unfinished, err := isUnfinishedRestore(ctx, post, run)
-	return !unfinished && err == nil, err
-}
-
 // sortImported orders entries as their stores stamped them, and those of each log as they are.
 func sortImported(entries []mailbox.Message) []mailbox.Message {
 	newest := map[mailbox.Address]mailbox.Stamp{}

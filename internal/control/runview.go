@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -34,7 +35,7 @@ const tailMax = 4 * activation.StateGap
 type runViews struct {
 	cfg    *Config
 	lookup *lookup
-	states *superStates
+	states *runlog.SupervisorStates
 }
 
 // runView is what a request sees of a run: its row and its summary.
@@ -125,7 +126,7 @@ func readSummaryTail(ctx context.Context, post mailbox.Store, row Row) (t summar
 			return nil
 		}
 		if t.lost {
-			return errEnough
+			return runlog.ErrEnough
 		}
 		e, err := mailbox.Decode(m.Data)
 		if errors.Is(err, mailbox.ErrForm) {
@@ -135,11 +136,11 @@ func readSummaryTail(ctx context.Context, post mailbox.Store, row Row) (t summar
 			t.changed++
 		}
 		if t.entries++; t.entries > tailMax {
-			return errEnough
+			return runlog.ErrEnough
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil && !errors.Is(err, runlog.ErrEnough) {
 		return t, fmt.Errorf("control: read %s: %w", at, err)
 	}
 	return t, nil
@@ -175,15 +176,15 @@ func (s RowSummary) mayChange(item mailbox.Item) bool {
 
 // replayView replays the supervisor's log, and repairs the Summary of the row.
 func (c *runViews) replayView(ctx context.Context, row Row) (runView, error) {
-	r, err := c.states.replay(ctx, c.cfg.Post, row.RunID)
+	r, err := c.states.Replay(ctx, c.cfg.Post, row.RunID)
 	if err != nil {
 		return runView{row: row}, err
 	}
-	l := runView{row: row, summary: r.state.Summary(true), damage: r.damage, replayed: &r.state, place: r.place}
-	if r.state.Phase == "" || r.damage != "" || c.cfg.Runs == nil {
+	l := runView{row: row, summary: r.State.Summary(true), damage: r.Damage, replayed: &r.State, place: r.Place}
+	if r.State.Phase == "" || r.Damage != "" || c.cfg.Runs == nil {
 		return l, nil
 	}
-	if err := c.cfg.Runs.repair(ctx, row.RunID, RowSummary{r.state.Summary(false), r.place, mailbox.Form}); err != nil {
+	if err := c.cfg.Runs.repair(ctx, row.RunID, RowSummary{r.State.Summary(false), r.Place, mailbox.Form}); err != nil {
 		c.cfg.logger().Warn("the summary of a run was not written into the index", "run", row.RunID, "error", err)
 	}
 	return l, nil

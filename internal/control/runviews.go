@@ -10,6 +10,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -156,7 +157,7 @@ func (c *runViews) settleMarks(ctx context.Context, l *runView) error {
 		if i < 0 || !mark.isDoubtful(now) {
 			continue
 		}
-		s, err := ReplayAgent(ctx, c.cfg.Post, mailbox.At(l.row.RunID, string(mark.Agent)).In(l.summary.Questions[i].Pool))
+		s, err := runlog.ReplayAgent(ctx, c.cfg.Post, mailbox.At(l.row.RunID, string(mark.Agent)).In(l.summary.Questions[i].Pool))
 		if refuse.IsNewer(err) {
 			continue // this release could not answer it
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/schedule"
 	"github.com/troupe-run/troupe/mailbox"
@@ -30,7 +31,7 @@ type scheduleLogs struct{ cfg *Config }
 // readSchedule reads the log of a schedule.
 func (c *scheduleLogs) readSchedule(ctx context.Context, id string) (*schedule.State, error) {
 	s := &schedule.State{}
-	err := readFacts(ctx, c.cfg.Post, schedule.LogOf(id), func(m mailbox.Message, item mailbox.Item) {
+	err := runlog.ReadFacts(ctx, c.cfg.Post, schedule.LogOf(id), func(m mailbox.Message, item mailbox.Item) {
 		f, ok, err := schedule.Decode(item.Kind, func(into any) error { return mailbox.Unmarshal(item.Body, into) })
 		if ok && err == nil {
 			s.Apply(schedule.Entry{Place: m.Place, At: m.At, Fact: f})
@@ -44,7 +45,7 @@ func (c *scheduleLogs) readSchedule(ctx context.Context, id string) (*schedule.S
 
 // appendToSchedule appends a fact to the log of a schedule, and reads the log again.
 func (c *scheduleLogs) appendToSchedule(ctx context.Context, id string, f schedule.Fact) (*schedule.State, error) {
-	if err := appendFacts(ctx, c.cfg.Post, schedule.LogOf(id), f); err != nil {
+	if err := runlog.AppendFacts(ctx, c.cfg.Post, schedule.LogOf(id), f); err != nil {
 		return nil, err
 	}
 	return c.readSchedule(ctx, id)

@@ -7,6 +7,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/test/testlog"
 	"github.com/troupe-run/troupe/mailbox"
@@ -83,7 +84,7 @@ func TestAStrayIsCanceledAlthoughTheCountsAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	testlog.PutFact(t, c.cfg.Post, stray, mailbox.At("r", mailbox.Super), agent.Submitted{Task: spec.Task{Goal: "work"}}, false)
-	s, err := ReplaySupervisor(t.Context(), c.cfg.Post, "r")
+	s, err := runlog.ReplaySupervisor(t.Context(), c.cfg.Post, "r")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,12 +40,12 @@ func (c *commander) setSubtreeLimit(ctx context.Context, r client.BudgetRequest)
 	if err != nil {
 		return nil, err
 	}
-	full, err := c.states.replay(ctx, c.cfg.Post, r.RunID)
+	full, err := c.states.Replay(ctx, c.cfg.Post, r.RunID)
 	if err != nil {
 		return nil, err
 	}
-	if l.state() != client.RunFinished && full.state.Phase != "" {
-		if why := supervisor.CheckSubtreeLimit(full.state, f); why != "" {
+	if l.state() != client.RunFinished && full.State.Phase != "" {
+		if why := supervisor.CheckSubtreeLimit(full.State, f); why != "" {
 			return nil, bad("`troupe budget` shows the agents and their limits", "%s", why)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/promptlayer"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
@@ -46,7 +47,7 @@ func (c *viewer) readTranscript(ctx context.Context, r client.TranscriptRequest)
 		return nil, err
 	}
 	if s.Task.ID == "" {
-		return nil, explainNoAgent(ctx, c.cfg.Post, spec.ID(r.Agent), r.RunID)
+		return nil, runlog.ExplainNoAgent(ctx, c.cfg.Post, spec.ID(r.Agent), r.RunID)
 	}
 	system, _ := promptlayer.Compose(s.Task)
 	return fitTranscript(Transcript{Agent: s.Task.ID, Name: s.Task.Name, System: system, Messages: s.History, Folds: folds})
@@ -58,7 +59,7 @@ func replayTranscript(ctx context.Context, post mailbox.Store, at mailbox.Addres
 	m := &activation.Agent{Addr: at}
 	folds := []client.Fold{}
 	upto := 0
-	_, err := replay(ctx, post, at, m, func(mailbox.Message) error {
+	_, err := runlog.Replay(ctx, post, at, m, func(mailbox.Message) error {
 		if f := m.State.Fold; f.Upto > upto {
 			folds, upto = append(folds, client.Fold{Upto: f.Upto, Turn: f.Turn, Deep: f.Deep, Plain: f.Plain, Text: f.Text}), f.Upto
 		}

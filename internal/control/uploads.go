@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -41,9 +42,9 @@ func (c *opener) checkUploads(ctx context.Context, r client.RunRequest, root mai
 				return nil
 			}
 			foreign = true
-			return errEnough
+			return runlog.ErrEnough
 		})
-		if err != nil && !errors.Is(err, errEnough) {
+		if err != nil && !errors.Is(err, runlog.ErrEnough) {
 			return fmt.Errorf("control: read %s: %w", at, err)
 		}
 	}

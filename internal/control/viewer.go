@@ -1,6 +1,9 @@
 package control
 
-import "github.com/troupe-run/troupe/internal/control/runevent"
+import (
+	"github.com/troupe-run/troupe/internal/control/runevent"
+	"github.com/troupe-run/troupe/internal/control/runlog"
+)
 
 // viewer lists and shows runs, conversations, schedules, nodes and logs. It changes nothing.
 type viewer struct {
@@ -10,7 +13,7 @@ type viewer struct {
 	lanes     *laneLogs
 	schedules *scheduleLogs
 	pages     *runevent.Pages
-	states    *superStates
+	states    *runlog.SupervisorStates
 	lostCalls questionCache[string] // the texts of calls whose outcome is unknown
 	contexts  questionCache[questionContext]
 }

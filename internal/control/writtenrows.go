@@ -104,6 +104,12 @@ func (r *Runs) NoteState(run string, s supervisor.State) {
 	r.NoteResult(run, result)
 }
 
+// recentResult returns the result of a run that ended here last, and when this node learned that.
+func (r *Runs) recentResult(run string) (result event.Result, ended time.Time, ok bool) {
+	recent, ok := r.recent.find(run)
+	return recent.Result, recent.ended, ok
+}
+
 func resultBytes(r event.Result) int {
 	return len(r.Text) + len(r.Detail) + len(r.Journal) + agentResultBytes*(1+len(r.Agents))
 }

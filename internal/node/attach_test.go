@@ -11,7 +11,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 )
@@ -86,7 +86,7 @@ func TestAttachmentComesWithThePrompt(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFinished(t, c, run, spec.Completed)
-	s, err := control.ReplayAgent(testContext(t), h.post, mailbox.At(run, "root"))
+	s, err := runlog.ReplayAgent(testContext(t), h.post, mailbox.At(run, "root"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 )
@@ -142,7 +143,7 @@ func TestKeptResultsAreDeletedWithTheirRun(t *testing.T) {
 	waitFinished(t, c, kept, spec.Completed)
 	other := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "wordy"})
 	waitFinished(t, c, other, spec.Completed)
-	s, err := control.ReplayAgent(testContext(t), h.post, mailbox.At(other, "root"))
+	s, err := runlog.ReplayAgent(testContext(t), h.post, mailbox.At(other, "root"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,11 +194,11 @@ func TestLateMessageActivatesNoDeletedRun(t *testing.T) {
 	c := connectClient(t, h)
 	run := beginRun(t, c, client.RunRequest{Model: family})
 	waitFinished(t, c, run, spec.Completed)
-	opened, err := control.ReplaySupervisor(testContext(t), h.post, run)
+	opened, err := runlog.ReplaySupervisor(testContext(t), h.post, run)
 	if err != nil {
 		t.Fatal(err)
 	}
-	child, err := control.ReplayAgent(testContext(t), h.post, mailbox.At(run, "root-1-0"))
+	child, err := runlog.ReplayAgent(testContext(t), h.post, mailbox.At(run, "root-1-0"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 )
@@ -56,7 +56,7 @@ func TestNodeKeepsWholeResults(t *testing.T) {
 	c, tp := connectClient(t, h), recordEvents(t, h)
 	run := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "wordy"})
 	waitFinished(t, c, run, spec.Completed)
-	s, err := control.ReplayAgent(testContext(t), h.post, mailbox.At(run, "root"))
+	s, err := runlog.ReplayAgent(testContext(t), h.post, mailbox.At(run, "root"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -179,14 +180,14 @@ func (w *indexWriter) writeOnce(run string, report control.Report) error {
 // addRow adds the row of a run that has none, unless the run was deleted: before, or while the row was written.
 func (w *indexWriter) addRow(ctx context.Context, run string, report control.Report) (done control.Recorded, err error) {
 	n := w.node
-	buried, err := control.IsDeleted(ctx, n.post, run)
+	buried, err := runlog.IsDeleted(ctx, n.post, run)
 	if err != nil || buried {
 		return done, err
 	}
 	if done, err = n.runs.Record(ctx, run, report, true); err != nil {
 		return done, err
 	}
-	if buried, err = control.IsDeleted(ctx, n.post, run); err == nil && buried {
+	if buried, err = runlog.IsDeleted(ctx, n.post, run); err == nil && buried {
 		return control.Recorded{}, n.runs.Remove(ctx, run)
 	}
 	return done, err

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -239,7 +239,7 @@ func TestAResumedRunGetsTheTimeThatIsAskedFor(t *testing.T) {
 	}
 	limits := func() spec.Limits {
 		t.Helper()
-		s, err := control.ReplayAgent(testContext(t), h.post, mailbox.At(id, "root"))
+		s, err := runlog.ReplayAgent(testContext(t), h.post, mailbox.At(id, "root"))
 		if err != nil {
 			t.Fatal(err)
 		}

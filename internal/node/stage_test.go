@@ -21,6 +21,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/test/leaks"
 )
 
@@ -299,7 +300,7 @@ func whereIs(t *testing.T, id string) (at string, n uint64) {
 // limitsOf are the limits that a run was started with.
 func limitsOf(t *testing.T, h *Node, run string) spec.RunLimits {
 	t.Helper()
-	s, err := control.ReplaySupervisor(testContext(t), h.post, run)
+	s, err := runlog.ReplaySupervisor(testContext(t), h.post, run)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package control
+package runlog
 
 import (
 	"context"
@@ -22,19 +22,19 @@ import (
 // log that was replaced, and the states leave memory.
 func TestStateOfALongLogIsReadOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		kept := func(s *superStates) int {
+		kept := func(s *SupervisorStates) int {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return len(s.list)
 		}
 		var read atomic.Int64
 		post := testlog.CountingStore{Store: memory.New(memory.Config{}), Reads: &read}
-		states := newSuperStates()
-		ask := func(run string) supervisorReplay {
+		states := NewSupervisorStates()
+		ask := func(run string) SupervisorReplay {
 			read.Store(0)
-			got, err := states.replay(t.Context(), post, run)
-			want, wantErr := replaySupervisorLog(t.Context(), post.Store, run)
-			if err != nil || wantErr != nil || got.place != want.place || got.requests != want.requests || got.state.PolicySetBy != want.state.PolicySetBy || got.state.PolicySetAt != want.state.PolicySetAt {
+			got, err := states.Replay(t.Context(), post, run)
+			want, wantErr := ReplaySupervisorLog(t.Context(), post.Store, run)
+			if err != nil || wantErr != nil || got.Place != want.Place || got.Requests != want.Requests || got.State.PolicySetBy != want.State.PolicySetBy || got.State.PolicySetAt != want.State.PolicySetAt {
 				t.Fatalf("%+v, %v, want %+v, %v", got, err, want, wantErr)
 			}
 			return got
@@ -77,19 +77,19 @@ func TestStateOfALongLogIsReadOn(t *testing.T) {
 func TestRequestsAtOnceTakeTurnsWithAState(t *testing.T) {
 	post := memory.New(memory.Config{})
 	testlog.OpenRun(t, post, "long", superEntriesMin+10)
-	states := newSuperStates()
+	states := NewSupervisorStates()
 	var asking sync.WaitGroup
 	for i := range 4 {
 		asking.Go(func() {
 			last := uint64(0)
 			for j := range 300 {
 				testlog.PutPolicy(t, post, "long", 6000+1000*i+j)
-				got, err := states.replay(t.Context(), post, "long")
-				if err != nil || got.place <= last {
-					t.Errorf("place %d after %d, %v", got.place, last, err)
+				got, err := states.Replay(t.Context(), post, "long")
+				if err != nil || got.Place <= last {
+					t.Errorf("place %d after %d, %v", got.Place, last, err)
 					return
 				}
-				last = got.place
+				last = got.Place
 			}
 		})
 	}
@@ -133,7 +133,7 @@ func TestReplayGoesOnWithTheNextRequest(t *testing.T) {
 		var read atomic.Int64
 		post := slowStore{Store: memory.New(memory.Config{}), read: &read}
 		testlog.OpenRun(t, post.Store, "long", entries-1)
-		states := newSuperStates()
+		states := NewSupervisorStates()
 		answered, again := 0, 0
 		for answered == 0 {
 			ctx, cancel := context.WithTimeout(t.Context(), bounds.RequestTimeout)
@@ -141,11 +141,11 @@ func TestReplayGoesOnWithTheNextRequest(t *testing.T) {
 			var done atomic.Int64
 			for range requests {
 				asking.Go(func() {
-					switch got, err := states.replay(ctx, post, "long"); {
-					case err == nil && got.place == entries:
+					switch got, err := states.Replay(ctx, post, "long"); {
+					case err == nil && got.Place == entries:
 						done.Add(1)
 					case !errors.Is(err, refuse.ErrReplaying):
-						t.Errorf("place %d, %v", got.place, err)
+						t.Errorf("place %d, %v", got.Place, err)
 					}
 				})
 			}
@@ -171,13 +171,13 @@ func TestFewLongLogsAreReplayedAtOnce(t *testing.T) {
 		const runs = 3 * longReplaysMax
 		var read, long, most atomic.Int64
 		post := slowStore{Store: memory.New(memory.Config{}), read: &read, long: &long, most: &most}
-		states := newSuperStates()
+		states := NewSupervisorStates()
 		var asking sync.WaitGroup
 		for i := range runs {
 			run := fmt.Sprint("long-", i)
 			testlog.OpenRun(t, post.Store, run, superEntriesMin+100)
 			asking.Go(func() {
-				if _, err := states.replay(t.Context(), post, run); err != nil {
+				if _, err := states.Replay(t.Context(), post, run); err != nil {
 					t.Error(err)
 				}
 			})
@@ -192,7 +192,7 @@ func TestFewLongLogsAreReplayedAtOnce(t *testing.T) {
 // Two runs of many agents whose logs take longer than a request are both read to their ends: neither removes what was
 // read of the other.
 func TestStatesOfUnfinishedReplaysDoNotRemoveEachOther(t *testing.T) {
-	states := newSuperStates()
+	states := NewSupervisorStates()
 	now := time.Now()
 	for i := range longReplaysMax + 1 {
 		states.keep(&superState{run: string(rune('a' + i)), bytes: superBytesMax, unfinished: true}, now)

@@ -1,4 +1,4 @@
-package control
+package runlog
 
 import (
 	"context"
@@ -31,11 +31,11 @@ const (
 	longReplaysMax = 4
 )
 
-// superStates replays the logs of supervisors for requests. Requests for one run take turns with one state, so that a
+// SupervisorStates replays the logs of supervisors for requests. Requests for one run take turns with one state, so that a
 // log is replayed once however many ask. The states of long logs are kept between requests, and the next request reads
 // only what has been appended since. That holds, too, for a request whose time has ended before the log has: what it has
 // read is not read again.
-type superStates struct {
+type SupervisorStates struct {
 	long chan struct{} // holds a value for each long replay
 
 	mu    sync.Mutex
@@ -43,8 +43,8 @@ type superStates struct {
 	turns map[string]*superTurn
 }
 
-func newSuperStates() *superStates {
-	return &superStates{long: make(chan struct{}, longReplaysMax), turns: map[string]*superTurn{}}
+func NewSupervisorStates() *SupervisorStates {
+	return &SupervisorStates{long: make(chan struct{}, longReplaysMax), turns: map[string]*superTurn{}}
 }
 
 // superTurn is the turn of the requests for one run.
@@ -67,9 +67,9 @@ type superState struct {
 	unfinished bool
 }
 
-// replay returns what the log of a run's supervisor says. It returns ErrReplaying if that takes longer than the
+// Replay returns what the log of a run's supervisor says. It returns ErrReplaying if that takes longer than the
 // request: then the next one goes on.
-func (s *superStates) replay(ctx context.Context, post mailbox.Store, run string) (r supervisorReplay, err error) {
+func (s *SupervisorStates) Replay(ctx context.Context, post mailbox.Store, run string) (r SupervisorReplay, err error) {
 	wait := ctx
 	if until, ok := ctx.Deadline(); ok {
 		var stop context.CancelFunc
@@ -100,7 +100,7 @@ func (s *superStates) replay(ctx context.Context, post mailbox.Store, run string
 	if err != nil {
 		return r, err
 	}
-	return supervisorReplay{state: k.machine.State, damage: k.reader.Damage, place: k.place, requests: k.reader.Requests()}, nil
+	return SupervisorReplay{State: k.machine.State, Damage: k.reader.Damage, Place: k.place, Requests: k.reader.Requests()}, nil
 }
 
 // isOutOfTime reports whether a replay has ended between two entries because its request has no more time.
@@ -115,7 +115,7 @@ func newSuperState(run string) *superState {
 }
 
 // readOn replays what follows. found: the log still holds the entry up to which it was replayed.
-func (s *superStates) readOn(ctx context.Context, post mailbox.Store, k *superState) (found bool, err error) {
+func (s *SupervisorStates) readOn(ctx context.Context, post mailbox.Store, k *superState) (found bool, err error) {
 	found = k.place == 0
 	read := 0
 	defer func() {
@@ -126,7 +126,7 @@ func (s *superStates) readOn(ctx context.Context, post mailbox.Store, k *superSt
 	err = post.Read(ctx, k.reader.Addr, max(k.place, 1)-1, 0, func(m mailbox.Message) error {
 		if !found {
 			if found = m.Place == k.place; !found {
-				return errEnough
+				return ErrEnough
 			}
 			return nil
 		}
@@ -144,14 +144,14 @@ func (s *superStates) readOn(ctx context.Context, post mailbox.Store, k *superSt
 		k.place, k.entries, k.bytes = m.Place, k.entries+1, k.bytes+len(m.Data)
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil && !errors.Is(err, ErrEnough) {
 		return found, fmt.Errorf("control: read %s: %w", k.reader.Addr, err)
 	}
 	return found, nil
 }
 
 // take waits until the request alone uses the state of a run.
-func (s *superStates) take(ctx context.Context, run string) (*superTurn, error) {
+func (s *SupervisorStates) take(ctx context.Context, run string) (*superTurn, error) {
 	s.mu.Lock()
 	t := s.turns[run]
 	if t == nil {
@@ -178,7 +178,7 @@ func (s *superStates) take(ctx context.Context, run string) (*superTurn, error) 
 }
 
 // release ends the use of a state by a request.
-func (s *superStates) release(t *superTurn, run string) {
+func (s *SupervisorStates) release(t *superTurn, run string) {
 	s.mu.Lock()
 	s.leave(t, run)
 	s.mu.Unlock()
@@ -187,7 +187,7 @@ func (s *superStates) release(t *superTurn, run string) {
 
 // leave ends the wait of a request, or its use of the state. The state of a long log is kept, and what was read of a log
 // that could not be read in time. The caller holds mu.
-func (s *superStates) leave(t *superTurn, run string) {
+func (s *SupervisorStates) leave(t *superTurn, run string) {
 	if t.requests--; t.requests > 0 {
 		return
 	}
@@ -198,7 +198,7 @@ func (s *superStates) leave(t *superTurn, run string) {
 }
 
 // keep keeps a state, and drops those that were used longest ago as the limits need it. The caller holds mu.
-func (s *superStates) keep(k *superState, now time.Time) {
+func (s *SupervisorStates) keep(k *superState, now time.Time) {
 	k.used = now
 	s.list = append(s.list, k)
 	sum, unfinished := 0, 0

@@ -1,4 +1,4 @@
-package control
+package runlog
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 // Logs of conversations and of schedules belong to no actor: any node appends facts, and their order
 // decides which have an effect.
 
-// readFacts calls apply for each fact of such a log, in order. An entry that does not decode has no effect on any node.
-func readFacts(ctx context.Context, logs mailbox.Store, at mailbox.Address, apply func(mailbox.Message, mailbox.Item)) error {
+// ReadFacts calls apply for each fact of such a log, in order. An entry that does not decode has no effect on any node.
+func ReadFacts(ctx context.Context, logs mailbox.Store, at mailbox.Address, apply func(mailbox.Message, mailbox.Item)) error {
 	err := logs.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
 		e, err := mailbox.Decode(m.Data)
 		if errors.Is(err, mailbox.ErrForm) {
@@ -34,8 +34,8 @@ func readFacts(ctx context.Context, logs mailbox.Store, at mailbox.Address, appl
 	return nil
 }
 
-// appendFacts appends facts to such a log as one entry.
-func appendFacts[F interface{ Kind() string }](ctx context.Context, logs mailbox.Store, at mailbox.Address, facts ...F) error {
+// AppendFacts appends facts to such a log as one entry.
+func AppendFacts[F interface{ Kind() string }](ctx context.Context, logs mailbox.Store, at mailbox.Address, facts ...F) error {
 	e := mailbox.Entry{Form: mailbox.Form}
 	for _, f := range facts {
 		body, err := mailbox.Marshal(f)
