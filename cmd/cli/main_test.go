@@ -28,7 +28,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cli"
 	"github.com/troupe-run/troupe/internal/cli/serve"
-	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/logstore/local"
 	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/internal/pidregistry"
@@ -210,8 +210,8 @@ func halfRun() {
 	check(err)
 	buckets, err := bus.ConnectBuckets(ctx, nc, bus.BucketConfig{})
 	check(err)
-	runs := control.OpenRuns(buckets)
-	lease, err := control.RecordOwner(ctx, buckets, "half")
+	runs := runindex.Open(buckets)
+	lease, err := runindex.RecordOwner(ctx, buckets, "half")
 	check(err)
 	choice, err := provider.Choose(ctx, provider.Config{Model: "script/" + path})
 	check(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
-	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 )
 
 // olden lets time pass for runs that have ended: olden DIR DURATION RUN... sets back when the index of a state directory says that they
@@ -24,7 +24,7 @@ func olden() {
 	check(err)
 	buckets, err := bus.ConnectBuckets(ctx, nc, bus.BucketConfig{})
 	check(err)
-	runs := control.OpenRuns(buckets)
+	runs := runindex.Open(buckets)
 	for _, run := range os.Args[3:] {
 		check(runs.Change(ctx, run, func(i *client.RunInfo) {
 			for _, at := range []*string{&i.Started, &i.Ended} {

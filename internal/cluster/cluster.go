@@ -25,6 +25,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/cluster/shard"
 	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/logstore/jetstream"
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/mailbox"
@@ -55,7 +56,7 @@ type Config struct {
 	// Streams is Post on a server that nodes share.
 	Streams *jetstream.Post
 	Logs    redact.Store // Post with secrets redacted, for writers
-	Runs    *control.Runs
+	Runs    *runindex.Index
 	// Node holds the actors, once they are started.
 	Node func() *actors.Node
 	// Publish publishes one event to observers.

@@ -18,6 +18,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/cluster/shard"
 	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -48,7 +49,7 @@ func (p poolList) countSlots() (n int) {
 // begins to hold shards only in KeepShards, once its actors can act on them. After an error it may be called again.
 func (o *Owner) ConfigureActors(ctx context.Context, b *bus.Buckets, cfg *actors.Config) error {
 	if o.cfg.Alone {
-		lease, err := control.RecordOwner(ctx, b, fmt.Sprintf("%s pid %d", o.cfg.Name, os.Getpid()))
+		lease, err := runindex.RecordOwner(ctx, b, fmt.Sprintf("%s pid %d", o.cfg.Name, os.Getpid()))
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,7 +15,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/clip"
-	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/permission/person"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
@@ -46,7 +45,7 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 	switch {
 	case err != nil:
 		return nil, err
-	case !open, l.row.isAnswered(q) && !l.row.isAnsweredBy(q, r):
+	case !open, l.row.IsAnswered(q) && !isAnsweredBy(l.row, q, r):
 		return refuseAnswered(ctx, c.cfg.Post, l, r, q.Agent)
 	case r.Request != "" && q.ApprovedRequest == r.Request:
 		return struct{}{}, checkSentAgain(r, q)
@@ -69,8 +68,8 @@ func (c *commander) appendAnswer(ctx context.Context, l runView, r client.Answer
 	if f.Request != "" { // the first of two approvals: the question stays open
 		return c.approveFirst(ctx, l, r, q, f)
 	}
-	claim := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: markOf(r), AtMS: time.Now().UnixMilli()}
-	switch err := c.cfg.Runs.claimAnswer(ctx, r.RunID, claim, l.seen()); {
+	claim := runindex.AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: markOf(r), AtMS: time.Now().UnixMilli()}
+	switch err := c.cfg.Runs.ClaimAnswer(ctx, r.RunID, claim, l.seen()); {
 	case bus.IsUnavailable(err), bus.IsFull(err): // the answer counts by its place in the log
 		c.cfg.logger().Warn("a question was not marked as answered in the index", "run", r.RunID, "agent", q.Agent, "error", err)
 	case refuse.HasCode(err, client.CodeConflict): // another request has answered it meanwhile
@@ -80,7 +79,7 @@ func (c *commander) appendAnswer(ctx context.Context, l runView, r client.Answer
 	}
 	done, err := c.appendToViewed(ctx, l, answerID(r), q.Agent, "", f.Kind(), f)
 	if err != nil && !bus.IsUnavailable(err) { // then the log has no answer
-		if dropErr := c.cfg.Runs.settleAnswer(ctx, r.RunID, claim, false); dropErr != nil {
+		if dropErr := c.cfg.Runs.SettleAnswer(ctx, r.RunID, claim, false); dropErr != nil {
 			c.cfg.logger().Warn("a question stays marked as answered in the index", "run", r.RunID, "agent", q.Agent, "error", dropErr)
 		}
 	}
@@ -115,7 +114,7 @@ func (c *commander) lookForQuestion(ctx context.Context, r client.AnswerRequest)
 		return l, q, false, err
 	}
 	q, ok, err = findQuestion(l, r)
-	if l.summary.QuestionsCut && (!ok || r.Agent == "" || len(l.row.Answered) >= answeredMax) {
+	if l.summary.QuestionsCut && (!ok || r.Agent == "" || len(l.row.Answered) >= runindex.AnsweredMax) {
 		if l, err = c.views.viewRunFully(ctx, l.row); err != nil {
 			return l, q, false, err
 		}
@@ -220,93 +219,4 @@ func markOf(r client.AnswerRequest) string {
 	}
 	sum := sha256.Sum256([]byte(what))
 	return r.Request + ":" + hex.EncodeToString(sum[:8])
-}
-
-// A run works before it has a row, and the row holds the marks. So the mark of a run without one is tried again for
-// rowLag, every claimPause. A run of a full index stays without one: then its log decides.
-const (
-	rowLag     = 5 * time.Second
-	claimPause = 20 * time.Millisecond
-)
-
-// claimAnswer marks a question as answered by a request, unless another request has. open is the
-// Summary that holds the question. The row forgets a mark once its question is closed.
-func (r *Runs) claimAnswer(ctx context.Context, run string, claim AnsweredQuestion, open RowSummary) error {
-	for late := time.Now().Add(rowLag); ; {
-		missing, err := tryClaim(ctx, r, run, claim, open)
-		if err != nil || !missing || !time.Now().Before(late) {
-			return err
-		}
-		select {
-		case <-time.After(claimPause):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// tryClaim is claimAnswer for a run that may have no row yet.
-func tryClaim(ctx context.Context, r *Runs, run string, claim AnsweredQuestion, open RowSummary) (missing bool, err error) {
-	var refusal error
-	err = r.changeRow(ctx, run, func(row *Row) bool {
-		refusal = nil
-		i := slices.IndexFunc(row.Answered, claim.isSameQuestion)
-		missing = row.RunID == ""
-		switch {
-		case missing:
-			return false
-		case i >= 0 && row.Answered[i].Request == claim.Request: // it is sent again: as young as a new one, or it counts as doubtful
-			renews := !row.Answered[i].Logged && row.Answered[i].AtMS < claim.AtMS
-			if renews {
-				row.Answered[i] = claim
-			}
-			return renews
-		case i >= 0, row.hasClosed(claim, open):
-			refusal = answeredError(claim.Query, run)
-			return false
-		}
-		if len(row.Answered) >= answeredMax {
-			row.dropClosed(open.Summary, time.UnixMilli(claim.AtMS))
-		}
-		if len(row.Answered) >= answeredMax {
-			refusal = &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("no node has read the last %d answers of %s", answeredMax, run), Retry: refuse.RetryAfter,
-				Hint: "ask again in a moment; `troupe run --resume " + run + "` continues a run that no node has"}
-			return false
-		}
-		row.Answered = append(row.Answered, claim)
-		return true
-	})
-	return missing, cmp.Or(err, refusal)
-}
-
-// dropClosed removes the marks of questions that are no longer open. A mark that is young may be that
-// of a question newer than the Summary.
-func (r *Row) dropClosed(open supervisor.Summary, now time.Time) {
-	if open.QuestionsCut {
-		return
-	}
-	r.Answered = slices.DeleteFunc(r.Answered, func(a AnsweredQuestion) bool {
-		return !slices.ContainsFunc(open.Questions, a.names) && now.Sub(time.UnixMilli(a.AtMS)) > bounds.RequestTimeout
-	})
-}
-
-// settleAnswer records whether the log of the agent has the answer that a mark announces. If not, the
-// mark goes, and the question is open.
-func (r *Runs) settleAnswer(ctx context.Context, run string, mark AnsweredQuestion, logged bool) error {
-	return r.changeRow(ctx, run, func(row *Row) bool {
-		i := slices.Index(row.Answered, mark)
-		switch {
-		case i < 0:
-			return false
-		case logged:
-			row.Answered[i].Logged = true
-		default:
-			row.Answered = slices.Delete(row.Answered, i, i+1)
-		}
-		return true
-	})
-}
-
-func (a AnsweredQuestion) isSameQuestion(b AnsweredQuestion) bool {
-	return a.Agent == b.Agent && a.Query == b.Query && a.Asked == b.Asked
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/test/testlog"
@@ -125,26 +126,26 @@ func TestOneOfTwoAnswersCounts(t *testing.T) {
 // away before the answer is in the log.
 func TestTheMarkOfARequestThatIsSentAgainIsYoung(t *testing.T) {
 	t.Parallel()
-	runs := OpenRuns(bucketsOf(t, startEmbedded(t)))
+	runs := runindex.Open(bucketsOf(t, startEmbedded(t)))
 	if _, err := runs.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive}); err != nil {
 		t.Fatal(err)
 	}
 	q := supervisor.OpenQuestion{Agent: "root", Query: "q", Asked: 3}
-	open := RowSummary{supervisor.Summary{Phase: supervisor.Live, Questions: []supervisor.OpenQuestion{q}}, 3, mailbox.Form}
+	open := runindex.RowSummary{Summary: supervisor.Summary{Phase: supervisor.Live, Questions: []supervisor.OpenQuestion{q}}, Place: 3, Form: mailbox.Form}
 	now := time.Now()
-	first := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "once", AtMS: now.Add(-2 * bounds.RequestTimeout).UnixMilli()}
+	first := runindex.AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "once", AtMS: now.Add(-2 * bounds.RequestTimeout).UnixMilli()}
 	again := first
 	again.AtMS = now.UnixMilli()
-	for _, claim := range []AnsweredQuestion{first, again} {
-		if err := runs.claimAnswer(t.Context(), "r", claim, open); err != nil {
+	for _, claim := range []runindex.AnsweredQuestion{first, again} {
+		if err := runs.ClaimAnswer(t.Context(), "r", claim, open); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := runs.settleAnswer(t.Context(), "r", first, false); err != nil { // by a request that has seen the old mark
+	if err := runs.SettleAnswer(t.Context(), "r", first, false); err != nil { // by a request that has seen the old mark
 		t.Fatal(err)
 	}
-	row, _, err := runs.getRow(t.Context(), "r")
-	if err != nil || len(row.Answered) != 1 || row.Answered[0].isDoubtful(now) {
+	row, _, err := runs.GetRow(t.Context(), "r")
+	if err != nil || len(row.Answered) != 1 || row.Answered[0].IsDoubtful(now) {
 		t.Errorf("%v %+v", err, row.Answered)
 	}
 }
@@ -153,21 +154,21 @@ func TestTheMarkOfARequestThatIsSentAgainIsYoung(t *testing.T) {
 // the question.
 func TestAnAnswerToAQuestionThatWasClosedMeanwhileIsRefused(t *testing.T) {
 	t.Parallel()
-	runs := OpenRuns(bucketsOf(t, startEmbedded(t)))
+	runs := runindex.Open(bucketsOf(t, startEmbedded(t)))
 	if _, err := runs.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive}); err != nil {
 		t.Fatal(err)
 	}
 	q := supervisor.OpenQuestion{Agent: "root", Query: "q", Asked: 3}
-	open := RowSummary{supervisor.Summary{Phase: supervisor.Live, Questions: []supervisor.OpenQuestion{q}}, 3, mailbox.Form}
+	open := runindex.RowSummary{Summary: supervisor.Summary{Phase: supervisor.Live, Questions: []supervisor.OpenQuestion{q}}, Place: 3, Form: mailbox.Form}
 	claim := func(request string) error {
-		return runs.claimAnswer(t.Context(), "r", AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: request, AtMS: time.Now().UnixMilli()}, open)
+		return runs.ClaimAnswer(t.Context(), "r", runindex.AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: request, AtMS: time.Now().UnixMilli()}, open)
 	}
 	if err := claim("first"); err != nil {
 		t.Fatal(err)
 	}
 	closed := open
 	closed.Questions, closed.Place = nil, 4
-	if err := runs.repair(t.Context(), "r", closed); err != nil {
+	if err := runs.Repair(t.Context(), "r", closed); err != nil {
 		t.Fatal(err)
 	}
 	if err := claim("second"); !refuse.HasCode(err, client.CodeConflict) {
@@ -178,20 +179,20 @@ func TestAnAnswerToAQuestionThatWasClosedMeanwhileIsRefused(t *testing.T) {
 // A run may be answered before the process that opened it has written its row.
 func TestTheMarkOfARunWithoutARowWaitsForIt(t *testing.T) {
 	t.Parallel()
-	runs := OpenRuns(bucketsOf(t, startEmbedded(t)))
+	runs := runindex.Open(bucketsOf(t, startEmbedded(t)))
 	listed := make(chan error, 1)
 	time.AfterFunc(3*questionPause, func() {
 		_, err := runs.Add(context.Background(), client.RunInfo{RunID: "r", State: client.RunLive})
 		listed <- err
 	})
-	mark := AnsweredQuestion{Agent: "root", Query: "q", Asked: 3, Request: "a", AtMS: time.Now().UnixMilli()}
-	if err := runs.claimAnswer(t.Context(), "r", mark, RowSummary{}); err != nil {
+	mark := runindex.AnsweredQuestion{Agent: "root", Query: "q", Asked: 3, Request: "a", AtMS: time.Now().UnixMilli()}
+	if err := runs.ClaimAnswer(t.Context(), "r", mark, runindex.RowSummary{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-listed; err != nil {
 		t.Fatal(err)
 	}
-	row, _, err := runs.getRow(t.Context(), "r")
+	row, _, err := runs.GetRow(t.Context(), "r")
 	if err != nil || len(row.Answered) != 1 {
 		t.Errorf("%+v %v", row.Answered, err)
 	}
@@ -202,7 +203,7 @@ func TestTheMarkOfARunWithoutARowWaitsForIt(t *testing.T) {
 func TestADoubtfulMarkIsCheckedOnce(t *testing.T) {
 	t.Parallel()
 	c := parkedRun(t)
-	row, _, err := c.cfg.Runs.getRow(t.Context(), "r")
+	row, _, err := c.cfg.Runs.GetRow(t.Context(), "r")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,24 +220,24 @@ func TestADoubtfulMarkIsCheckedOnce(t *testing.T) {
 		{"young", 0, false},
 		{"old, and the log does not ask", 2 * bounds.RequestTimeout, true},
 	} {
-		mark := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "a-" + fmt.Sprint(tt.logged), AtMS: time.Now().Add(-tt.age).UnixMilli()}
-		if err := c.cfg.Runs.claimAnswer(t.Context(), "r", mark, l.seen()); err != nil {
+		mark := runindex.AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "a-" + fmt.Sprint(tt.logged), AtMS: time.Now().Add(-tt.age).UnixMilli()}
+		if err := c.cfg.Runs.ClaimAnswer(t.Context(), "r", mark, l.seen()); err != nil {
 			t.Fatal(err)
 		}
-		if row, _, err = c.cfg.Runs.getRow(t.Context(), "r"); err != nil {
+		if row, _, err = c.cfg.Runs.GetRow(t.Context(), "r"); err != nil {
 			t.Fatal(err)
 		}
 		if now, err := c.views.viewRun(t.Context(), row); err != nil || len(now.questions()) != 0 {
 			t.Errorf("%s: %+v, %v", tt.what, now.questions(), err)
 		}
-		if row, _, err = c.cfg.Runs.getRow(t.Context(), "r"); err != nil || len(row.Answered) != 1 || row.Answered[0].Logged != tt.logged {
+		if row, _, err = c.cfg.Runs.GetRow(t.Context(), "r"); err != nil || len(row.Answered) != 1 || row.Answered[0].Logged != tt.logged {
 			t.Errorf("%s: %+v, %v", tt.what, row.Answered, err)
 		}
 		mark.Logged = tt.logged
-		if err := c.cfg.Runs.settleAnswer(t.Context(), "r", mark, false); err != nil {
+		if err := c.cfg.Runs.SettleAnswer(t.Context(), "r", mark, false); err != nil {
 			t.Fatal(err)
 		}
-		if row, _, err = c.cfg.Runs.getRow(t.Context(), "r"); err != nil || len(row.Answered) != 0 {
+		if row, _, err = c.cfg.Runs.GetRow(t.Context(), "r"); err != nil || len(row.Answered) != 0 {
 			t.Errorf("a dropped mark: %+v, %v", row.Answered, err)
 		}
 	}
@@ -245,34 +246,34 @@ func TestADoubtfulMarkIsCheckedOnce(t *testing.T) {
 // A row forgets no answer of a question that may be open: it refuses more answers instead.
 func TestARowForgetsNoAnswer(t *testing.T) {
 	t.Parallel()
-	runs := OpenRuns(bucketsOf(t, startEmbedded(t)))
+	runs := runindex.Open(bucketsOf(t, startEmbedded(t)))
 	if _, err := runs.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive}); err != nil {
 		t.Fatal(err)
 	}
 	var open supervisor.Summary
 	old := time.Now().Add(-time.Hour)
-	mark := func(i int, at time.Time) AnsweredQuestion {
-		return AnsweredQuestion{Agent: spec.ID(fmt.Sprintf("root-%d", i)), Query: "q", Asked: uint64(i), Request: "a", AtMS: at.UnixMilli()}
+	mark := func(i int, at time.Time) runindex.AnsweredQuestion {
+		return runindex.AnsweredQuestion{Agent: spec.ID(fmt.Sprintf("root-%d", i)), Query: "q", Asked: uint64(i), Request: "a", AtMS: at.UnixMilli()}
 	}
-	for i := range answeredMax {
+	for i := range runindex.AnsweredMax {
 		open.Questions = append(open.Questions, supervisor.OpenQuestion{Agent: mark(i, old).Agent, Query: "q", Asked: uint64(i)})
-		if err := runs.claimAnswer(t.Context(), "r", mark(i, old), RowSummary{Summary: open}); err != nil {
+		if err := runs.ClaimAnswer(t.Context(), "r", mark(i, old), runindex.RowSummary{Summary: open}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := runs.claimAnswer(t.Context(), "r", mark(answeredMax, time.Now()), RowSummary{Summary: open}); !client.Busy(err) {
+	if err := runs.ClaimAnswer(t.Context(), "r", mark(runindex.AnsweredMax, time.Now()), runindex.RowSummary{Summary: open}); !client.Busy(err) {
 		t.Errorf("one more: %v", err)
 	}
 	open.QuestionsCut = true
-	if err := runs.claimAnswer(t.Context(), "r", mark(answeredMax, time.Now()), RowSummary{Summary: supervisor.Summary{QuestionsCut: true}}); !client.Busy(err) {
+	if err := runs.ClaimAnswer(t.Context(), "r", mark(runindex.AnsweredMax, time.Now()), runindex.RowSummary{Summary: supervisor.Summary{QuestionsCut: true}}); !client.Busy(err) {
 		t.Errorf("one more, by a Summary that leaves out questions: %v", err)
 	}
-	row, _, err := runs.getRow(t.Context(), "r")
-	if err != nil || len(row.Answered) != answeredMax || row.isAllAnswered(open) {
+	row, _, err := runs.GetRow(t.Context(), "r")
+	if err != nil || len(row.Answered) != runindex.AnsweredMax || row.IsAllAnswered(open) {
 		t.Errorf("%+v: all answered, %v", row.Answered, err)
 	}
 	open.Questions, open.QuestionsCut = open.Questions[1:], false // the first has been read
-	if err := runs.claimAnswer(t.Context(), "r", mark(answeredMax, time.Now()), RowSummary{Summary: open}); err != nil {
+	if err := runs.ClaimAnswer(t.Context(), "r", mark(runindex.AnsweredMax, time.Now()), runindex.RowSummary{Summary: open}); err != nil {
 		t.Errorf("one more, after one was read: %v", err)
 	}
 }
@@ -287,7 +288,7 @@ func TestARunWhoseQuestionsAreAnsweredIsNotParked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if done, err := c.cfg.Runs.Record(t.Context(), "r", Report{State: r.State, Place: r.Place + after}, true); err != nil || done.Parked != want {
+		if done, err := c.cfg.Runs.Record(t.Context(), "r", runindex.Report{State: r.State, Place: r.Place + after}, true); err != nil || done.Parked != want {
 			t.Errorf("%+v, %v; want parked %t", done, err, want)
 		}
 	}

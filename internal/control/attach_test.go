@@ -5,13 +5,13 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/troupe-run/troupe/internal/test/blobs"
-
 	"github.com/nats-io/nats.go"
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/control/runindex"
+	"github.com/troupe-run/troupe/internal/test/blobs"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 )
@@ -71,7 +71,7 @@ func TestAttachmentIsRefusedWithoutRoomForTheRun(t *testing.T) {
 	buckets := bucketsOf(t, startEmbedded(t))
 	blobs, data := blobs.New(), []byte("hello")
 	for percent, code := range map[uint64]string{mailbox.RoomPercent: "", mailbox.RoomPercent + 1: client.CodeLimit} {
-		c := newParts(&Config{Post: fullStore{memory.New(memory.Config{}), percent}, Runs: OpenRuns(buckets), Blobs: blobs})
+		c := newParts(&Config{Post: fullStore{memory.New(memory.Config{}), percent}, Runs: runindex.Open(buckets), Blobs: blobs})
 		run := client.NewID()
 		_, err := c.attachments.attachPart(t.Context(), client.AttachRequest{RunID: run, Data: data})
 		var refused *client.Error
@@ -106,7 +106,7 @@ func TestAnErrorOfTheLogsTakesNoAttachmentBack(t *testing.T) {
 	buckets := bucketsOf(t, startEmbedded(t))
 	blobs, run, first := blobs.New(), client.NewID(), []byte("first")
 	logs := &failingStore{Store: memory.New(memory.Config{}), after: 100}
-	c := newParts(&Config{Post: logs, Runs: OpenRuns(buckets), Blobs: blobs})
+	c := newParts(&Config{Post: logs, Runs: runindex.Open(buckets), Blobs: blobs})
 	if _, err := c.attachments.attachPart(t.Context(), client.AttachRequest{RunID: run, Data: first}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
-	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/policy"
 	"github.com/troupe-run/troupe/internal/refuse"
@@ -21,17 +21,12 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// titleBytes is how much of its task is the title of a run.
-const titleBytes = 80
-
-func titleOf(task string) string { return clip.Marked(task, titleBytes, "…") }
-
 func badRequestID(err error) error {
 	return &client.Error{Code: client.CodeBad, Text: "request_id: " + err.Error(), Hint: "choose one of a-z, 0-9, - and _; the same one is applied once"}
 }
 
 // withState returns the row with the run's current state and result: see runView.state.
-func withState(row Row, s supervisor.State) client.RunInfo {
+func withState(row runindex.Row, s supervisor.State) client.RunInfo {
 	info := row.RunInfo
 	if s.Phase == "" || info.State == client.RunFinished && s.Phase != supervisor.Over {
 		return info

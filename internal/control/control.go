@@ -19,6 +19,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/control/runevent"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/workgroup"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -33,7 +34,7 @@ type Config struct {
 	Names names.Names
 	Post  mailbox.Store
 	Node  *actors.Node
-	Runs  *Runs
+	Runs  *runindex.Index
 	Blobs mailbox.Blobs
 	// Build makes the first entry of a run from a request, or refuses with a *client.Error.
 	Build func(client.RunRequest) (supervisor.Opened, client.RunAccepted, error)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/lane"
 	"github.com/troupe-run/troupe/internal/refuse"
@@ -85,7 +86,7 @@ func lastChange(s *lane.State) (changedMS int64) {
 }
 
 // describeRuns adds the titles, which the index has.
-func describeRuns(ctx context.Context, index *Runs, runs []lane.Run) ([]client.ConversationRun, error) {
+func describeRuns(ctx context.Context, index *runindex.Index, runs []lane.Run) ([]client.ConversationRun, error) {
 	list := make([]client.ConversationRun, len(runs))
 	for i, r := range runs {
 		list[i].Run = r

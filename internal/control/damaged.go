@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
@@ -41,7 +42,7 @@ type cancelTarget struct {
 
 // inspectRun views a run that is to be canceled. It refuses a log of a newer form unless the user asks
 // for an immediate end: a node of the newer release can stop such a run in order.
-func (c *runViews) inspectRun(ctx context.Context, row Row, now bool) (cancelTarget, error) {
+func (c *runViews) inspectRun(ctx context.Context, row runindex.Row, now bool) (cancelTarget, error) {
 	l, err := c.viewRun(ctx, row)
 	v := cancelTarget{runView: l}
 	switch s := l.summary; {
@@ -296,7 +297,7 @@ func (c *canceler) endRow(ctx context.Context, info client.RunInfo, why string) 
 			if began, err := time.Parse(time.RFC3339, i.Started); err == nil {
 				result.DurationMS = max(0, now.Sub(began).Milliseconds())
 			}
-			FinishRow(i, result, now)
+			runindex.FinishRow(i, result, now)
 		}
 	})
 	if err != nil {

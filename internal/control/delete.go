@@ -159,7 +159,7 @@ func (c *remover) removeRun(ctx context.Context, run string, unopened bool) (rep
 		return reply, 0, err
 	}
 	defer done()
-	row, listed, err := c.cfg.Runs.getRow(ctx, run)
+	row, listed, err := c.cfg.Runs.GetRow(ctx, run)
 	if err != nil {
 		return reply, 0, err
 	}
@@ -192,7 +192,7 @@ func (c *remover) removeRun(ctx context.Context, run string, unopened bool) (rep
 		return reply, 0, err
 	}
 	if listed && !row.Removing {
-		err = c.cfg.Runs.markRemoving(ctx, run)
+		err = c.cfg.Runs.MarkRemoving(ctx, run)
 	}
 	if err != nil {
 		return reply, 0, err

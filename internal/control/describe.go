@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/refuse"
@@ -33,8 +34,8 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 	if r.Brief {
 		return c.briefRun(ctx, row)
 	}
-	if result, ended, ok := c.cfg.Runs.recentResult(row.RunID); ok && !r.Describe {
-		FinishRow(&row.RunInfo, result, ended)
+	if result, ended, ok := c.cfg.Runs.RecentResult(row.RunID); ok && !r.Describe {
+		runindex.FinishRow(&row.RunInfo, result, ended)
 		return row.RunInfo, nil
 	}
 	full, err := c.states.Replay(ctx, c.cfg.Post, row.RunID)
@@ -69,7 +70,7 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 }
 
 // briefRun returns the row of a run with its current state: see runview.go for what it reads.
-func (c *viewer) briefRun(ctx context.Context, row Row) (client.RunInfo, error) {
+func (c *viewer) briefRun(ctx context.Context, row runindex.Row) (client.RunInfo, error) {
 	l, err := c.views.viewRun(ctx, row)
 	if refuse.IsNewer(err) && row.State == client.RunFinished {
 		return row.RunInfo, nil

@@ -9,17 +9,18 @@
 //
 // The packages below:
 //   - bounds, workgroup: the limits of a request; the goroutines of the service
+//   - runindex: the index of runs, and the callers that wait for them
 //   - runlog: what logs say, by a replay; the logs of conversations and schedules, which belong to no actor
 //   - runevent: the events of runs again, from their logs
 //
 // The files:
 //   - control.go, requests.go, fairqueue.go, decode.go, refusal.go, parts.go: the service, the order of requests, their
 //     forms and errors; the parts that serve the verbs
-//   - owners.go, ownindex.go, agentcaller.go: whose a run is
-//   - runs.go, row.go, writtenrows.go, list.go, listrows.go: the index of runs and the lists of it
+//   - owners.go, agentcaller.go: whose a run is
+//   - list.go: the lists of the index
 //   - findrun.go, runview.go, runviews.go, describe.go, viewer.go: one run or many, by rows and by what their logs have since
 //   - events.go, logs.go, transcript.go: events, entries and messages again
-//   - open.go, queue.go, waiters.go, localrun.go, room.go, runlocks.go: opening runs, and waiting for them
+//   - open.go, queue.go, localrun.go, room.go, runlocks.go: opening runs, and waiting for them
 //   - history.go, uploads.go, attach.go: histories and files with which runs begin
 //   - commander.go, answers.go, approvals.go, storedanswers.go, context.go, backlog.go, permissions.go, subtreelimit.go,
 //     handoff.go: commands for live runs

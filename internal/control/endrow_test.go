@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/test/testlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
@@ -17,7 +18,7 @@ func TestARowThatTheGatewayEndsHasEndedNow(t *testing.T) {
 	begun := time.Now().Add(-40 * 24 * time.Hour).UTC().Truncate(time.Second)
 	post := memory.New(memory.Config{Now: begun.UnixMilli})
 	testlog.PutFact(t, post, mailbox.At("lost", mailbox.Super), "", supervisor.Opened{Run: "lost", Goal: "do it"}, false)
-	c := newParts(&Config{Post: post, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
+	c := newParts(&Config{Post: post, Runs: runindex.Open(bucketsOf(t, startEmbedded(t)))})
 	lost, ok, err := c.lookup.findUnlisted(t.Context(), "lost")
 	if err != nil || !ok {
 		t.Fatalf("the run without a row: %t, %v", ok, err)
@@ -46,7 +47,7 @@ func TestARowThatTheGatewayEndsHasEndedNow(t *testing.T) {
 func TestOwnersSeeRunsWhoseRowsWereLost(t *testing.T) {
 	post := memory.New(memory.Config{})
 	testlog.PutFact(t, post, mailbox.At("lost", mailbox.Super), "", supervisor.Opened{Run: "lost", Goal: "do it", Owner: "alice"}, false)
-	c := newParts(&Config{Post: post, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
+	c := newParts(&Config{Post: post, Runs: runindex.Open(bucketsOf(t, startEmbedded(t)))})
 	found, ok, err := c.lookup.findUnlisted(t.Context(), "lost")
 	if err != nil || !ok || found.RunID != "lost" || found.Owner != "alice" || found.Title != "do it" {
 		t.Errorf("%+v, %t, %v; want the run of alice", found, ok, err)
@@ -57,7 +58,7 @@ func TestOwnersSeeRunsWhoseRowsWereLost(t *testing.T) {
 		if _, err := c.cfg.Runs.Add(t.Context(), row); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.cfg.Runs.Record(t.Context(), run, Report{State: state, Place: 1}, false); err != nil {
+		if _, err := c.cfg.Runs.Record(t.Context(), run, runindex.Report{State: state, Place: 1}, false); err != nil {
 			t.Fatal(err)
 		}
 		if got, _, err := c.cfg.Runs.Get(t.Context(), run); err != nil || got.Owner != "alice" || got.Title != "do it" {

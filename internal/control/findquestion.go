@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -37,11 +38,11 @@ func findQuestion(l runView, r client.AnswerRequest) (q supervisor.OpenQuestion,
 		return q, false, nil
 	}
 	for _, q := range named {
-		if l.row.isAnsweredBy(q, r) {
+		if isAnsweredBy(l.row, q, r) {
 			return q, true, nil
 		}
 	}
-	switch open := slices.DeleteFunc(slices.Clone(named), l.row.isAnswered); len(open) {
+	switch open := slices.DeleteFunc(slices.Clone(named), l.row.IsAnswered); len(open) {
 	case 0:
 		return named[0], true, nil
 	case 1:
@@ -52,9 +53,9 @@ func findQuestion(l runView, r client.AnswerRequest) (q supervisor.OpenQuestion,
 }
 
 // isAnsweredBy reports whether a request has answered the question: it is sent again.
-func (r Row) isAnsweredBy(q supervisor.OpenQuestion, by client.AnswerRequest) bool {
+func isAnsweredBy(r runindex.Row, q supervisor.OpenQuestion, by client.AnswerRequest) bool {
 	return by.Request != "" && (q.ApprovedRequest == by.Request ||
-		slices.ContainsFunc(r.Answered, func(a AnsweredQuestion) bool { return a.names(q) && a.Request == markOf(by) }))
+		slices.ContainsFunc(r.Answered, func(a runindex.AnsweredQuestion) bool { return a.Names(q) && a.Request == markOf(by) }))
 }
 
 // ambiguousError refuses an answer to questions of several agents.
@@ -147,7 +148,7 @@ func refuseAnswered(ctx context.Context, post mailbox.Store, l runView, r client
 	case err != nil:
 		return nil, err
 	case a == nil:
-		return nil, answeredError(r.Query, r.RunID)
+		return nil, runindex.AnsweredError(r.Query, r.RunID)
 	}
 	return a.settle(l, r)
 }
@@ -182,16 +183,10 @@ func (a *pastAnswer) refusal(l runView, r client.AnswerRequest) error {
 	if a.fact.Decision == spec.TextOnly {
 		decision = "with a text"
 	}
-	refused := answeredError(r.Query, r.RunID)
+	refused := runindex.AnsweredError(r.Query, r.RunID)
 	refused.Text += fmt.Sprintf(": %s, by %s at %s", decision, cmp.Or(a.fact.By, "somebody"), a.at.UTC().Format(time.RFC3339))
 	if l.state() == client.RunFinished {
 		refused.Hint = "the run has ended: `troupe result " + r.RunID + "` shows how"
 	}
 	return refused
-}
-
-// answeredError refuses the answer to a question that another request has answered.
-func answeredError(query, run string) *client.Error {
-	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%q in %s is answered already", query, run),
-		Hint: "`troupe questions` shows the open ones; `troupe run --resume " + run + "` continues a run that no node has"}
 }

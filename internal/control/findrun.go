@@ -5,6 +5,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
@@ -29,7 +30,7 @@ func (c *lookup) findUnlisted(ctx context.Context, run string) (info client.RunI
 		case e.reader.Deleted:
 			return info, false, nil
 		case e.super != nil:
-			info, ok = rowOf(e.super.State, c.cfg.Name), true
+			info, ok = runindex.InfoOf(e.super.State, c.cfg.Name), true
 			info.RunID = run
 		case e.hasBegun():
 			ok = true
@@ -39,13 +40,13 @@ func (c *lookup) findUnlisted(ctx context.Context, run string) (info client.RunI
 }
 
 // findRun returns the row of a run, or an error if neither the index nor a log shows the run.
-func (c *lookup) findRun(ctx context.Context, run string) (Row, error) {
+func (c *lookup) findRun(ctx context.Context, run string) (runindex.Row, error) {
 	if mailbox.IsReserved(run) { // a lane is no run, even if a row says so
-		return Row{}, refuse.NoRun(run)
+		return runindex.Row{}, refuse.NoRun(run)
 	}
-	i, ok, err := c.cfg.Runs.getRow(ctx, run)
+	i, ok, err := c.cfg.Runs.GetRow(ctx, run)
 	if i.Removing {
-		return Row{}, refuse.RunDeleted(run)
+		return runindex.Row{}, refuse.RunDeleted(run)
 	}
 	if err != nil || ok {
 		return i, err
@@ -58,7 +59,7 @@ func (c *lookup) findRun(ctx context.Context, run string) (Row, error) {
 		return i, findErr
 	}
 	if ok {
-		return Row{RunInfo: found}, nil
+		return runindex.Row{RunInfo: found}, nil
 	}
 	return i, err
 }
@@ -66,7 +67,7 @@ func (c *lookup) findRun(ctx context.Context, run string) (Row, error) {
 // isNewRun reports whether a run certainly has no row and no supervisor log. It is false whenever this node does not
 // own the index.
 func (c *lookup) isNewRun(ctx context.Context, run string) (bool, error) {
-	if !c.cfg.Runs.hasNoRow(run) {
+	if !c.cfg.Runs.HasNoRow(run) {
 		return false, nil
 	}
 	stamp, _, err := runlog.ReadFirstEntry(ctx, c.cfg.Post, mailbox.At(run, mailbox.Super))

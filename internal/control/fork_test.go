@@ -153,7 +153,7 @@ func TestTheAnswerOfAForkIsMarkedAsGiven(t *testing.T) {
 	}
 	summary := answered.replayed.Super.Summary(true)
 	marks := answered.answeredQuestions()
-	if len(summary.Questions) != 1 || len(marks) != 1 || !marks[0].names(summary.Questions[0]) || !marks[0].Logged {
+	if len(summary.Questions) != 1 || len(marks) != 1 || !marks[0].Names(summary.Questions[0]) || !marks[0].Logged {
 		t.Errorf("%+v: %+v", summary.Questions, marks)
 	}
 	unanswered := answered

@@ -65,7 +65,7 @@ func (c *treeForker) forkTree(ctx context.Context, r client.RunRequest, p forkPo
 		}
 		defer done()
 	}
-	known, listed, err := c.cfg.Runs.getRow(ctx, r.RunID)
+	known, listed, err := c.cfg.Runs.GetRow(ctx, r.RunID)
 	switch {
 	case err != nil:
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/runfile"
@@ -125,7 +126,7 @@ func (c *runImporter) repeatFirst(ctx context.Context, checked checkedRestore, a
 
 // listRestored writes the row of the run.
 func (c *runImporter) listRestored(ctx context.Context, checked checkedRestore) error {
-	report := Report{Node: c.cfg.Name, State: checked.replayed.Super}
+	report := runindex.Report{Node: c.cfg.Name, State: checked.replayed.Super}
 	err := c.cfg.Post.Read(ctx, mailbox.At(checked.run, mailbox.Super), 0, 0, func(m mailbox.Message) error {
 		if m.Imported {
 			report.Place = m.Place
@@ -143,7 +144,7 @@ func (c *runImporter) listRestored(ctx context.Context, checked checkedRestore) 
 		return err
 	}
 	for _, a := range checked.answeredQuestions() { // or the run seems to wait until its agents have read the answers
-		err := c.cfg.Runs.claimAnswer(ctx, checked.run, a, RowSummary{report.State.Summary(true), report.Place, mailbox.Form})
+		err := c.cfg.Runs.ClaimAnswer(ctx, checked.run, a, runindex.RowSummary{Summary: report.State.Summary(true), Place: report.Place, Form: mailbox.Form})
 		if err != nil && !refuse.HasCode(err, client.CodeConflict) { // then its agent has read the answer already
 			return err
 		}

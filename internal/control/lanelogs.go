@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/lane"
 	"github.com/troupe-run/troupe/internal/refuse"
@@ -110,7 +111,7 @@ func (c *laneLogs) isRunWithoutLane(ctx context.Context, conversation, owner str
 
 // conversationOf returns the conversation of a run; "" if it has none. A row that was written by another process than
 // the one that opened the run may not name it: then the log of the run does.
-func (c *laneLogs) conversationOf(ctx context.Context, row Row) (string, error) {
+func (c *laneLogs) conversationOf(ctx context.Context, row runindex.Row) (string, error) {
 	if row.Conversation != "" {
 		return row.Conversation, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
@@ -28,7 +29,7 @@ func (c *viewer) listRuns(ctx context.Context, r client.ListRequest) (any, error
 	if err != nil {
 		return nil, err
 	}
-	rows, err := c.cfg.Runs.rawRows(ctx, f.wantsID)
+	rows, err := c.cfg.Runs.RawRows(ctx, f.wantsID)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func (c *viewer) listRuns(ctx context.Context, r client.ListRequest) (any, error
 const infoBytesMin = 64
 
 // selectRows returns the rows that a reply may hold, but for their states.
-func (f runFilter) selectRows(ctx context.Context, rows []rawRow) (selected []Row) {
+func (f runFilter) selectRows(ctx context.Context, rows []runindex.RawRow) (selected []runindex.Row) {
 	most := len(rows)
 	if f.r.State == "" {
 		most = min(most, bounds.ReplyBytes/infoBytesMin, cmp.Or(f.r.Limit, most))
@@ -71,7 +72,7 @@ func (f runFilter) selectRows(ctx context.Context, rows []rawRow) (selected []Ro
 		if len(selected) == most {
 			break
 		}
-		if row, ok := raw.decode(); ok && !row.Removing && ownsRow(ctx, row) && f.wantsStart(row.Started) {
+		if row, ok := raw.Decode(); ok && !row.Removing && ownsRow(ctx, row) && f.wantsStart(row.Started) {
 			selected = append(selected, row)
 		}
 	}
@@ -79,10 +80,10 @@ func (f runFilter) selectRows(ctx context.Context, rows []rawRow) (selected []Ro
 }
 
 // viewNewest looks at the newest runs of a list whose rows may not know their state, by their ids.
-func (c *viewer) viewNewest(ctx context.Context, rows []Row, places map[string]int) map[string]viewResult {
-	var open []Row
+func (c *viewer) viewNewest(ctx context.Context, rows []runindex.Row, places map[string]int) map[string]viewResult {
+	var open []runindex.Row
 	for _, row := range rows {
-		if row.State != client.RunFinished && !c.cfg.Runs.isElsewhere(row) && places[row.RunID] == 0 && len(open) < verifiedRowsMax {
+		if row.State != client.RunFinished && !c.cfg.Runs.IsElsewhere(row) && places[row.RunID] == 0 && len(open) < verifiedRowsMax {
 			open = append(open, row)
 		}
 	}
@@ -94,12 +95,12 @@ func (c *viewer) viewNewest(ctx context.Context, rows []Row, places map[string]i
 }
 
 // currentInfo is a row as a list shows it. looks are those at the runs whose logs were read.
-func (c *viewer) currentInfo(ctx context.Context, row Row, place int, looks map[string]viewResult) (client.RunInfo, error) {
+func (c *viewer) currentInfo(ctx context.Context, row runindex.Row, place int, looks map[string]viewResult) (client.RunInfo, error) {
 	info := withPosition(row.RunInfo, place)
 	if row.State == client.RunFinished || info.Position > 0 {
 		return info, nil
 	}
-	if c.cfg.Runs.isElsewhere(row) {
+	if c.cfg.Runs.IsElsewhere(row) {
 		info.State, info.ContinueWith = client.RunInterrupted, "start `troupe up`, which has run it"
 		if row.LogStore == statedir.LogsInFiles {
 			info.ContinueWith = "stop `troupe up`, or the server, then: troupe run --resume " + row.RunID
@@ -109,7 +110,7 @@ func (c *viewer) currentInfo(ctx context.Context, row Row, place int, looks map[
 	r, ok := looks[row.RunID]
 	switch {
 	case !ok:
-		r.view = runView{row: row, summary: row.summaryOrEmpty()}
+		r.view = runView{row: row, summary: row.SummaryOrEmpty()}
 	case refuse.IsNewer(r.err):
 		return info, nil // only the row can be shown
 	case r.err != nil:
@@ -122,13 +123,13 @@ func (c *viewer) currentInfo(ctx context.Context, row Row, place int, looks map[
 		return info, nil
 	}
 	if r.view.replayed != nil { // the row does not know its end yet
-		return summarizeRow(withState(row, *r.view.replayed)), nil
+		return runindex.Summarize(withState(row, *r.view.replayed)), nil
 	}
 	s, err := runlog.ReplaySupervisor(ctx, c.cfg.Post, row.RunID)
 	if err != nil {
 		return info, err
 	}
-	return summarizeRow(withState(row, s)), nil
+	return runindex.Summarize(withState(row, s)), nil
 }
 
 // shownState is the state of a run, which is client.RunInterrupted if no node is there to continue it.
@@ -190,15 +191,15 @@ func (f runFilter) wantsID(run string) bool { return strings.HasPrefix(run, f.r.
 
 // olderRows returns the rows of the runs that are older than the one of Before. If that one was deleted meanwhile,
 // its id tells its age.
-func (f runFilter) olderRows(rows []rawRow) []rawRow {
+func (f runFilter) olderRows(rows []runindex.RawRow) []runindex.RawRow {
 	if f.r.Before == "" {
 		return rows
 	}
-	if i := slices.IndexFunc(rows, func(row rawRow) bool { return row.run == f.r.Before }); i >= 0 {
+	if i := slices.IndexFunc(rows, func(row runindex.RawRow) bool { return row.Run == f.r.Before }); i >= 0 {
 		return rows[i+1:]
 	}
-	age := rawRow{run: f.r.Before}.age()
-	return slices.DeleteFunc(rows, func(row rawRow) bool { return row.age() >= age })
+	age := runindex.RawRow{Run: f.r.Before}.Age()
+	return slices.DeleteFunc(rows, func(row runindex.RawRow) bool { return row.Age() >= age })
 }
 
 // wantsStart reports whether a run with this start is selected. A start that is missing is old.

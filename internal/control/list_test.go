@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
 // listStand is an index with runs r0000, r0001 and so on, which have ended.
 func listStand(t *testing.T, runs int) *viewer {
 	t.Helper()
-	index := OpenRuns(bucketsOf(t, startEmbedded(t)))
+	index := runindex.Open(bucketsOf(t, startEmbedded(t)))
 	for i := range runs {
-		_, err := index.Add(t.Context(), client.RunInfo{RunID: fmt.Sprintf("r%04d", i), State: client.RunFinished, Title: strings.Repeat("x", titleBytes),
+		_, err := index.Add(t.Context(), client.RunInfo{RunID: fmt.Sprintf("r%04d", i), State: client.RunFinished, Title: strings.Repeat("x", 80),
 			Started: time.UnixMilli(int64(i) * 1000).UTC().Format(time.RFC3339)})
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +61,7 @@ func TestListSelectsRuns(t *testing.T) {
 
 // TestRunsWithIDsOfPeopleAreListedByTheirStart: an id that a person has chosen says nothing about the age of its run.
 func TestRunsWithIDsOfPeopleAreListedByTheirStart(t *testing.T) {
-	index := OpenRuns(bucketsOf(t, startEmbedded(t)))
+	index := runindex.Open(bucketsOf(t, startEmbedded(t)))
 	want := []string{"aa", "01jd0000000000000000000000", "zz"} // of the years 2025, 2024 and 2020
 	for run, began := range map[string]string{"zz": "2020-01-01T00:00:00Z", want[1]: "2024-11-18T00:00:00Z", "aa": "2025-01-01T00:00:00Z"} {
 		if _, err := index.Add(t.Context(), client.RunInfo{RunID: run, State: client.RunFinished, Started: began}); err != nil {

@@ -32,7 +32,7 @@ func TestAListOfABusyIndexHoldsEveryRunOnce(t *testing.T) {
 		}
 	}()
 	for round := range 40 {
-		rows, err := c.cfg.Runs.listRows(t.Context())
+		rows, err := c.cfg.Runs.ListRows(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

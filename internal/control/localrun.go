@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/workgroup"
 	"github.com/troupe-run/troupe/internal/refuse"
 )
@@ -87,7 +88,7 @@ func (c *localRuns) openLocal(r *client.RunRequest) (a client.RunAccepted, err e
 // AwaitRun waits until a run is over or waits for a person. A run that existed before the waiter was
 // made is looked at immediately. Otherwise AwaitRun looks when it is woken, and again every lookAgainAfter while the
 // logs of the run cannot be read.
-func (c *localRuns) AwaitRun(ctx context.Context, w *RunWaiter, existed bool) (state client.RunState, result *event.Result, err error) {
+func (c *localRuns) AwaitRun(ctx context.Context, w *runindex.Waiter, existed bool) (state client.RunState, result *event.Result, err error) {
 	if !existed {
 		err = c.awaitChange(ctx, w, 0)
 	}
@@ -108,23 +109,23 @@ func (c *localRuns) AwaitRun(ctx context.Context, w *RunWaiter, existed bool) (s
 }
 
 // readState returns the state of a run that is waited for, and its masked result.
-func (c *localRuns) readState(w *RunWaiter) (state client.RunState, result *event.Result, err error) {
-	if result = w.arrivedResult(); result != nil {
+func (c *localRuns) readState(w *runindex.Waiter) (state client.RunState, result *event.Result, err error) {
+	if result = w.ArrivedResult(); result != nil {
 		result, err = maskResult(c.cfg.Redact, *result)
 		return client.RunFinished, result, err
 	}
-	info, err := c.getLocal(w.run)
+	info, err := c.getLocal(w.Run)
 	return info.State, info.Result, err
 }
 
 // awaitChange waits until a run has changed, or for a pause if that is not 0.
-func (c *localRuns) awaitChange(ctx context.Context, w *RunWaiter, pause time.Duration) error {
+func (c *localRuns) awaitChange(ctx context.Context, w *runindex.Waiter, pause time.Duration) error {
 	var timeout <-chan time.Time
 	if pause > 0 {
 		timeout = time.After(pause)
 	}
 	select {
-	case <-w.changed:
+	case <-w.Changed:
 		return nil
 	case <-timeout:
 		return nil

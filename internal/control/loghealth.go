@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -26,7 +27,7 @@ func RunQueuedEvent(at mailbox.Address, node string, q event.RunQueued, now time
 }
 
 // RunParkedEvent returns the event of a run that waits for people alone.
-func RunParkedEvent(at mailbox.Address, node string, r Report, now time.Time) event.Published {
+func RunParkedEvent(at mailbox.Address, node string, r runindex.Report, now time.Time) event.Published {
 	return activation.NewPublished(now.UnixMilli(), event.Published{ID: fmt.Sprintf("%s#parked.%d", at.Bare(), r.Place),
 		Run: at.Run(), Agent: at.Agent(), Node: node, Kind: event.KindRunParked, Data: event.RunParked{Questions: r.State.Parked}})
 }

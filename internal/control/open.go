@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/telemetry"
@@ -127,7 +128,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if r.History != nil {
 		c.purgeUploadedHistory(ctx, mailbox.At(r.RunID, string(spec.Root)).In(opened.RootPlace()))
 	}
-	err = c.addRow(ctx, client.RunInfo{RunID: r.RunID, State: client.RunLive, Title: titleOf(r.Prompt), Agent: opened.Root, Model: accepted.Model, Node: c.cfg.Name, Owner: opened.Owner,
+	err = c.addRow(ctx, client.RunInfo{RunID: r.RunID, State: client.RunLive, Title: runindex.TitleOf(r.Prompt), Agent: opened.Root, Model: accepted.Model, Node: c.cfg.Name, Owner: opened.Owner,
 		Started: time.Now().UTC().Format(time.RFC3339), Conversation: r.Conversation})
 	if err != nil || r.Conversation == "" {
 		return accepted, err
@@ -152,7 +153,7 @@ func (c *opener) continueExisting(ctx context.Context, r client.RunRequest) (acc
 	if isNew, err := c.lookup.isNewRun(ctx, r.RunID); err != nil || isNew && !r.Resume {
 		return accepted, false, err
 	}
-	if known, ok, err := c.cfg.Runs.getRow(ctx, r.RunID); err != nil {
+	if known, ok, err := c.cfg.Runs.GetRow(ctx, r.RunID); err != nil {
 		return accepted, false, err
 	} else if known.Removing {
 		return accepted, true, refuse.RunDeleted(r.RunID)
@@ -243,11 +244,11 @@ func (c *opener) reopenRun(ctx context.Context, known client.RunInfo, r client.R
 // state stays.
 func (c *opener) addRow(ctx context.Context, info client.RunInfo) error {
 	// A run of a conversation is written at once: its lane reads rows from the index.
-	if c.cfg.RowAdded != nil && info.Conversation == "" && c.cfg.Runs.noteOpened(info) {
+	if c.cfg.RowAdded != nil && info.Conversation == "" && c.cfg.Runs.NoteOpened(info) {
 		c.cfg.RowAdded(info.RunID)
 		return nil
 	}
-	err := c.cfg.Runs.changeMissing(ctx, info.RunID, func(i *client.RunInfo) {
+	err := c.cfg.Runs.ChangeMissing(ctx, info.RunID, func(i *client.RunInfo) {
 		i.Title, i.Model, i.Node, i.Started = info.Title, info.Model, info.Node, info.Started
 		i.State, i.Conversation, i.Owner = cmp.Or(i.State, info.State), info.Conversation, cmp.Or(info.Owner, i.Owner)
 	})

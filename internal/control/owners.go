@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/lane"
 	"github.com/troupe-run/troupe/internal/schedule"
@@ -152,7 +153,7 @@ func (c *ownerCheck) checkOwnRun(ctx context.Context, run, owner string) error {
 // ownerOf returns the owner of a run, from the first entry of its log: the row is a hint. exists is false for a run without
 // a log and without a row.
 func (c *ownerCheck) ownerOf(ctx context.Context, run string) (owner string, exists bool, err error) {
-	row, listed, err := c.cfg.Runs.getRow(ctx, run)
+	row, listed, err := c.cfg.Runs.GetRow(ctx, run)
 	if err != nil || !listed && checkRunID(run) != nil {
 		return "", false, err
 	}
@@ -198,7 +199,7 @@ func checkOwnSchedule(ctx context.Context, id string, s *schedule.State) error {
 }
 
 // ownsRow reports whether the owner who sent a request may see a row.
-func ownsRow(ctx context.Context, row Row) bool {
+func ownsRow(ctx context.Context, row runindex.Row) bool {
 	owner := requestOwner(ctx)
 	return owner == "" || row.Owner == owner
 }

@@ -33,7 +33,7 @@ func (c *remover) pruneRuns(ctx context.Context, r client.PruneRequest) (any, er
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("older_than_ms must not be negative: it is %d", r.OlderThanMS), Hint: "0 selects every finished run"}
 	}
 	now := time.Now()
-	list, err := c.cfg.Runs.listRows(ctx)
+	list, err := c.cfg.Runs.ListRows(ctx)
 	if err != nil {
 		return nil, err
 	}

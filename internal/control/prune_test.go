@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 )
@@ -45,7 +46,7 @@ func TestAttackManyTombstonesDoNotStopAPrune(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := newParts(&Config{Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
+	c := newParts(&Config{Runs: runindex.Open(bucketsOf(t, startEmbedded(t)))})
 	removed, r := 0, client.PruneRequest{}
 	for range tombstones + 1 {
 		ctx, end := context.WithCancel(t.Context())

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/refuse"
 )
 
@@ -33,11 +34,11 @@ type Question struct {
 
 // listQuestions returns the open questions, the oldest first, as many as fit a reply.
 func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
-	rows, err := c.cfg.Runs.listRows(ctx)
+	rows, err := c.cfg.Runs.ListRows(ctx)
 	if err != nil {
 		return nil, err
 	}
-	unfinished := make([]Row, 0, len(rows))
+	unfinished := make([]runindex.Row, 0, len(rows))
 	for _, row := range rows {
 		if row.State != client.RunFinished && !row.Removing && ownsRow(ctx, row) {
 			unfinished = append(unfinished, row)

@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/refuse"
 	recorded "github.com/troupe-run/troupe/internal/replay"
 	"github.com/troupe-run/troupe/internal/runfile"
@@ -42,7 +43,7 @@ type checkedRestore struct {
 	entries  []mailbox.Message // in the order of their stamps, with those of the answers
 	logs     map[mailbox.Address][]mailbox.Message
 	replayed *recorded.Run
-	answered []AnsweredQuestion
+	answered []runindex.AnsweredQuestion
 }
 
 func (c checkedRestore) isOver() bool { return c.replayed.Super.Phase == supervisor.Over }
@@ -248,7 +249,7 @@ func (c *checkedRestore) addAnswers(r client.RestoreRequest, now time.Time) (ent
 		return nil, nil
 	}
 	summary := c.replayed.Super.Summary(true)
-	view := runView{row: Row{RunInfo: client.RunInfo{RunID: c.run}}, summary: summary}
+	view := runView{row: runindex.Row{RunInfo: client.RunInfo{RunID: c.run}}, summary: summary}
 	for _, a := range r.Answers {
 		a.RunID, a.Request = c.run, "restore"
 		q, ok, err := findQuestion(view, a)
@@ -274,7 +275,7 @@ func (c *checkedRestore) addAnswers(r client.RestoreRequest, now time.Time) (ent
 			return nil, fmt.Errorf("control: restore: %w", err)
 		}
 		if fact.Request == "" { // else a second person has to approve
-			c.answered = append(c.answered, AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: a.Request, AtMS: now.UnixMilli(), Logged: true})
+			c.answered = append(c.answered, runindex.AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: a.Request, AtMS: now.UnixMilli(), Logged: true})
 		}
 		entries = append(entries, mailbox.Message{To: mailbox.At(c.run, string(q.Agent)).In(q.Pool), At: now.UnixMilli(), Data: data})
 	}
@@ -282,16 +283,16 @@ func (c *checkedRestore) addAnswers(r client.RestoreRequest, now time.Time) (ent
 }
 
 // answeredQuestions are the questions that are open for the supervisor and have an answer: one given in advance, or one
-// in the log of the agent, which had not told the supervisor that it goes on. A row remembers answeredMax of them.
-func (c *checkedRestore) answeredQuestions() []AnsweredQuestion {
+// in the log of the agent, which had not told the supervisor that it goes on. A row remembers AnsweredMax of them.
+func (c *checkedRestore) answeredQuestions() []runindex.AnsweredQuestion {
 	answered := slices.Clone(c.answered)
 	for _, q := range c.replayed.Super.Summary(true).Questions {
 		s, ok := c.replayed.Agents[q.Agent]
 		isOpen := !ok || s.Phase == agent.Waiting && s.Suspended.Question.Query == q.Query
-		if isOpen || slices.ContainsFunc(answered, func(a AnsweredQuestion) bool { return a.names(q) }) || len(answered) >= answeredMax {
+		if isOpen || slices.ContainsFunc(answered, func(a runindex.AnsweredQuestion) bool { return a.Names(q) }) || len(answered) >= runindex.AnsweredMax {
 			continue
 		}
-		answered = append(answered, AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "logged", Logged: true})
+		answered = append(answered, runindex.AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "logged", Logged: true})
 	}
 	return answered
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -53,7 +54,7 @@ type storageUse struct {
 
 // endedRun is a run that retention may remove.
 type endedRun struct {
-	Row
+	runindex.Row
 	ended time.Time // zero: unknown
 	done  bool      // it was removed, or it stays in this pass
 	last  bool      // it goes for want of room only after all others
@@ -63,7 +64,7 @@ type endedRun struct {
 
 // listRemovable returns the runs that may go, also those whose removal has begun, in the order of their ends. A run
 // that works, waits or is parked is not among them, nor one whose end is unknown.
-func listRemovable(rows []Row) []endedRun {
+func listRemovable(rows []runindex.Row) []endedRun {
 	var list []endedRun
 	for _, row := range rows {
 		if end, ok := endOf(row.RunInfo); ok || row.Removing {

@@ -7,11 +7,12 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 )
 
 // retainRow is a row of a run that ended some hours before the tests' now; hours 0: it has not ended.
-func retainRow(run string, hours int, now time.Time) Row {
-	row := Row{RunInfo: client.RunInfo{RunID: run, State: client.RunFinished}}
+func retainRow(run string, hours int, now time.Time) runindex.Row {
+	row := runindex.Row{RunInfo: client.RunInfo{RunID: run, State: client.RunFinished}}
 	if hours == 0 {
 		row.State = client.RunParked
 		row.Started = now.Add(-10_000 * time.Hour).Format(time.RFC3339)
@@ -65,7 +66,7 @@ func TestRetentionDecides(t *testing.T) {
 		"equal ends go by the order of ids":                        {month, []run{{"b", 31 * day}, {"a", 31 * day}}, storageUse{}, nil, []string{"a age", "b age"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var rows []Row
+			var rows []runindex.Row
 			for _, r := range c.runs {
 				rows = append(rows, retainRow(r.id, r.hours, now))
 			}
@@ -99,11 +100,11 @@ func TestRetentionDecides(t *testing.T) {
 func TestEndOfARow(t *testing.T) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	info := client.RunInfo{State: client.RunFinished, Started: start.Format(time.RFC3339)}
-	FinishRow(&info, event.Result{DurationMS: 60_000}, start.Add(time.Hour))
+	runindex.FinishRow(&info, event.Result{DurationMS: 60_000}, start.Add(time.Hour))
 	if end, ok := endOf(info); !ok || !end.Equal(start.Add(time.Hour)) {
 		t.Errorf("%s %t", end, ok)
 	}
-	FinishRow(&info, event.Result{DurationMS: 60_000}, start.Add(2*time.Hour)) // another node reports the same end
+	runindex.FinishRow(&info, event.Result{DurationMS: 60_000}, start.Add(2*time.Hour)) // another node reports the same end
 	if end, ok := endOf(info); !ok || !end.Equal(start.Add(time.Hour)) {
 		t.Errorf("reported twice: %s %t", end, ok)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/lane"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
@@ -42,7 +43,6 @@ type retention struct {
 
 	limits retentionLimits
 	wake   chan struct{} // has room for one signal
-
 	warnedNearlyFull bool // it was reported that the stores are nearly full
 
 	sweptAt    time.Time // of tombstones
@@ -99,7 +99,7 @@ func (r *retention) runPass(ctx context.Context, now time.Time) error {
 	if holds, err := r.holdsJob(ctx); err != nil || !holds {
 		return err
 	}
-	rows, err := r.cfg.Runs.listRows(ctx)
+	rows, err := r.cfg.Runs.ListRows(ctx)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (r *retention) runPass(ctx context.Context, now time.Time) error {
 }
 
 // sweepTombstones removes the tombstones of runs that were deleted long ago, some in each pass.
-func (r *retention) sweepTombstones(ctx context.Context, rows []Row, now time.Time) error {
+func (r *retention) sweepTombstones(ctx context.Context, rows []runindex.Row, now time.Time) error {
 	if r.limits == (retentionLimits{}) || r.sweepAfter == "" && !r.sweptAt.IsZero() && now.Sub(r.sweptAt) < sweepEvery {
 		return nil
 	}

@@ -72,15 +72,6 @@ func (c *admission) checkRoom(ctx context.Context) error {
 	return nil
 }
 
-// Room returns how many bytes of the index are used.
-func (r *Runs) Room(ctx context.Context) (used, most uint64, err error) {
-	s, err := r.kv.Status(ctx)
-	if err != nil {
-		return 0, 0, fmt.Errorf("control: room of the index: %w", err)
-	}
-	return s.Bytes(), uint64(max(0, s.Config().MaxBytes)), nil
-}
-
 // checkUnopened refuses requests that may only come before a run exists.
 func (c *admission) checkUnopened(ctx context.Context, run string) error {
 	_, ok, err := c.cfg.Runs.Get(ctx, run)

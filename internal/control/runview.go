@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
@@ -40,7 +41,7 @@ type runViews struct {
 
 // runView is what a request sees of a run: its row and its summary.
 type runView struct {
-	row     Row
+	row     runindex.Row
 	summary supervisor.Summary // no Phase: the supervisor has no log
 	damage  string             // of the supervisor's log, if a replay found any
 	// replayed is the state that a replay has found; nil: the row was enough.
@@ -49,12 +50,12 @@ type runView struct {
 }
 
 // seen is the summary with the place up to which the log was read for it.
-func (l runView) seen() RowSummary {
+func (l runView) seen() runindex.RowSummary {
 	place := l.place
 	if l.replayed == nil && l.row.Summary != nil {
 		place = l.row.Summary.Place
 	}
-	return RowSummary{l.summary, place, mailbox.Form}
+	return runindex.RowSummary{Summary: l.summary, Place: place, Form: mailbox.Form}
 }
 
 // state returns the state of the run. If its log is gone or does not exist yet, the row counts.
@@ -69,7 +70,7 @@ func (l runView) state() client.RunState {
 		return client.RunFinished
 	case s.Phase == supervisor.Queued:
 		return client.RunQueued
-	case s.Parked && !l.row.isAllAnswered(s):
+	case s.Parked && !l.row.IsAllAnswered(s):
 		return client.RunParked
 	case !s.Active && time.Since(time.UnixMilli(s.BeganMS)) > queuedAfter:
 		return client.RunQueued
@@ -82,32 +83,25 @@ func (l runView) questions() []supervisor.OpenQuestion {
 	if l.state() == client.RunFinished {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(l.summary.Questions), l.row.isAnswered)
+	return slices.DeleteFunc(slices.Clone(l.summary.Questions), l.row.IsAnswered)
 }
 
 // viewRun makes the view of a run as it is now. A caller that needs every agent and question
 // uses viewRunFully.
-func (c *runViews) viewRun(ctx context.Context, row Row) (runView, error) {
-	r := c.viewRuns(ctx, []Row{row}, func(runView) bool { return false })[0]
+func (c *runViews) viewRun(ctx context.Context, row runindex.Row) (runView, error) {
+	r := c.viewRuns(ctx, []runindex.Row{row}, func(runView) bool { return false })[0]
 	return r.view, r.err
 }
 
 // viewRunFully is viewRun with all agents and questions of the run.
-func (c *runViews) viewRunFully(ctx context.Context, row Row) (runView, error) {
-	r := c.viewRuns(ctx, []Row{row}, runView.isCut)[0]
+func (c *runViews) viewRunFully(ctx context.Context, row runindex.Row) (runView, error) {
+	r := c.viewRuns(ctx, []runindex.Row{row}, runView.isCut)[0]
 	return r.view, r.err
 }
 
 func (l runView) isCut() bool { return l.summary.AgentsCut || l.summary.QuestionsCut }
 
 func (l runView) lacksQuestions() bool { return l.summary.QuestionsCut }
-
-func (r Row) summaryOrEmpty() supervisor.Summary {
-	if r.Summary == nil {
-		return supervisor.Summary{}
-	}
-	return r.Summary.Summary
-}
 
 // summaryTail is what the supervisor's log holds after the Summary of a row.
 type summaryTail struct {
@@ -117,7 +111,7 @@ type summaryTail struct {
 }
 
 // readSummaryTail reads the supervisor's log from the last entry that a Summary knows.
-func readSummaryTail(ctx context.Context, post mailbox.Store, row Row) (t summaryTail, err error) {
+func readSummaryTail(ctx context.Context, post mailbox.Store, row runindex.Row) (t summaryTail, err error) {
 	at := mailbox.At(row.RunID, mailbox.Super)
 	t.lost = true
 	err = post.Read(ctx, at, row.Summary.Place-1, 0, func(m mailbox.Message) error {
@@ -132,7 +126,7 @@ func readSummaryTail(ctx context.Context, post mailbox.Store, row Row) (t summar
 		if errors.Is(err, mailbox.ErrForm) {
 			return refuse.NewerLog(at)
 		}
-		if err != nil || slices.ContainsFunc(e.Items, row.Summary.mayChange) {
+		if err != nil || slices.ContainsFunc(e.Items, func(item mailbox.Item) bool { return mayChange(*row.Summary, item) }) {
 			t.changed++
 		}
 		if t.entries++; t.entries > tailMax {
@@ -170,12 +164,12 @@ func kindsOf(facts ...supervisor.Fact) map[string]bool {
 }
 
 // mayChange reports whether an item of an entry may change the Summary.
-func (s RowSummary) mayChange(item mailbox.Item) bool {
+func mayChange(s runindex.RowSummary, item mailbox.Item) bool {
 	return !quietKinds[item.Kind] && (!moneyKinds[item.Kind] || len(s.Questions) > 0 || s.QuestionsCut)
 }
 
 // replayView replays the supervisor's log, and repairs the Summary of the row.
-func (c *runViews) replayView(ctx context.Context, row Row) (runView, error) {
+func (c *runViews) replayView(ctx context.Context, row runindex.Row) (runView, error) {
 	r, err := c.states.Replay(ctx, c.cfg.Post, row.RunID)
 	if err != nil {
 		return runView{row: row}, err
@@ -184,7 +178,7 @@ func (c *runViews) replayView(ctx context.Context, row Row) (runView, error) {
 	if r.State.Phase == "" || r.Damage != "" || c.cfg.Runs == nil {
 		return l, nil
 	}
-	if err := c.cfg.Runs.repair(ctx, row.RunID, RowSummary{r.State.Summary(false), r.Place, mailbox.Form}); err != nil {
+	if err := c.cfg.Runs.Repair(ctx, row.RunID, runindex.RowSummary{Summary: r.State.Summary(false), Place: r.Place, Form: mailbox.Form}); err != nil {
 		c.cfg.logger().Warn("the summary of a run was not written into the index", "run", row.RunID, "error", err)
 	}
 	return l, nil

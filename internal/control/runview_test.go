@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/test/testlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
@@ -33,7 +34,7 @@ func (c entriesStore) Read(ctx context.Context, at mailbox.Address, after, throu
 func TestARequestRepairsARowThatNoNodeWrites(t *testing.T) {
 	read, post := 0, memory.New(memory.Config{})
 	super, root := mailbox.At("r", mailbox.Super), mailbox.At("r", "root")
-	c := newParts(&Config{Post: entriesStore{post, &read}, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
+	c := newParts(&Config{Post: entriesStore{post, &read}, Runs: runindex.Open(bucketsOf(t, startEmbedded(t)))})
 	if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive}); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestARequestRepairsARowThatNoNodeWrites(t *testing.T) {
 	}
 	expect := func(what string, state client.RunState, most int) runView {
 		t.Helper()
-		row, _, err := c.cfg.Runs.getRow(t.Context(), "r")
+		row, _, err := c.cfg.Runs.GetRow(t.Context(), "r")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,8 +66,8 @@ func TestARequestRepairsARowThatNoNodeWrites(t *testing.T) {
 	put("", supervisor.LimitSet{Patch: true})
 	expect("after an entry that changes nothing", client.RunParked, 2)
 	q := l.questions()[0]
-	mark := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "a1", AtMS: time.Now().UnixMilli()}
-	if err := c.cfg.Runs.claimAnswer(t.Context(), "r", mark, l.seen()); err != nil {
+	mark := runindex.AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "a1", AtMS: time.Now().UnixMilli()}
+	if err := c.cfg.Runs.ClaimAnswer(t.Context(), "r", mark, l.seen()); err != nil {
 		t.Fatal(err)
 	}
 	if l := expect("after the answer", client.RunLive, 2); len(l.questions()) != 0 {

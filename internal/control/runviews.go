@@ -10,6 +10,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
@@ -43,11 +44,11 @@ const (
 
 // viewRuns makes the views of runs together: the wait for rows that lack a change is one wait for all of them.
 // It replays the logs of those for which needsReplay says that the Summary of the row is not enough.
-func (c *runViews) viewRuns(ctx context.Context, rows []Row, needsReplay func(runView) bool) []viewResult {
+func (c *runViews) viewRuns(ctx context.Context, rows []runindex.Row, needsReplay func(runView) bool) []viewResult {
 	results := make([]viewResult, len(rows))
 	every := make([]int, len(rows))
 	for i, row := range rows {
-		results[i].view, every[i] = runView{row: row, summary: row.summaryOrEmpty()}, i
+		results[i].view, every[i] = runView{row: row, summary: row.SummaryOrEmpty()}, i
 	}
 	c.checkRows(ctx, results, every)
 	for pause := rowPauseMin; pause <= rowPauseMax; pause *= 2 {
@@ -82,7 +83,7 @@ func (c *runViews) viewRuns(ctx context.Context, rows []Row, needsReplay func(ru
 const listReplayTime = 2 * time.Second
 
 // replayInList is replayView for a run of a list, which one run of many agents must not hold up.
-func (c *runViews) replayInList(ctx context.Context, row Row) (runView, error) {
+func (c *runViews) replayInList(ctx context.Context, row runindex.Row) (runView, error) {
 	ctx, stop := context.WithTimeout(ctx, listReplayTime+bounds.ReplyReserve)
 	defer stop()
 	return c.replayView(ctx, row)
@@ -98,7 +99,7 @@ func (c *runViews) checkRows(ctx context.Context, results []viewResult, some []i
 }
 
 // checkRow compares a row with the log of its run.
-func (c *runViews) checkRow(ctx context.Context, row Row) (rowFreshness, error) {
+func (c *runViews) checkRow(ctx context.Context, row runindex.Row) (rowFreshness, error) {
 	if row.Summary == nil || row.Summary.Form > mailbox.Form {
 		return rowStale, nil
 	}
@@ -114,9 +115,9 @@ func (c *runViews) checkRow(ctx context.Context, row Row) (rowFreshness, error) 
 
 // readAgain reads the row of a run again.
 func (c *runViews) readAgain(ctx context.Context, l *runView) error {
-	next, there, err := c.cfg.Runs.getRow(ctx, l.row.RunID)
+	next, there, err := c.cfg.Runs.GetRow(ctx, l.row.RunID)
 	if err == nil && there {
-		l.row, l.summary = next, next.summaryOrEmpty()
+		l.row, l.summary = next, next.SummaryOrEmpty()
 	}
 	return err
 }
@@ -153,8 +154,8 @@ func inParallel(indexes []int, work func(i int)) {
 func (c *runViews) settleMarks(ctx context.Context, l *runView) error {
 	now := time.Now()
 	for _, mark := range slices.Clone(l.row.Answered) {
-		i := slices.IndexFunc(l.summary.Questions, mark.names)
-		if i < 0 || !mark.isDoubtful(now) {
+		i := slices.IndexFunc(l.summary.Questions, mark.Names)
+		if i < 0 || !mark.IsDoubtful(now) {
 			continue
 		}
 		s, err := runlog.ReplayAgent(ctx, c.cfg.Post, mailbox.At(l.row.RunID, string(mark.Agent)).In(l.summary.Questions[i].Pool))
@@ -165,11 +166,11 @@ func (c *runViews) settleMarks(ctx context.Context, l *runView) error {
 			return err
 		}
 		logged := s.Phase != agent.Waiting || s.Suspended.Question.Query != mark.Query
-		if err := c.cfg.Runs.settleAnswer(ctx, l.row.RunID, mark, logged); err != nil {
+		if err := c.cfg.Runs.SettleAnswer(ctx, l.row.RunID, mark, logged); err != nil {
 			c.cfg.logger().Warn("a mark of an answer stays doubtful in the index", "run", l.row.RunID, "agent", mark.Agent, "error", err)
 		}
 		if !logged {
-			l.row.Answered = slices.DeleteFunc(slices.Clone(l.row.Answered), func(a AnsweredQuestion) bool { return a == mark })
+			l.row.Answered = slices.DeleteFunc(slices.Clone(l.row.Answered), func(a runindex.AnsweredQuestion) bool { return a == mark })
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/bustest"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/test/testlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
@@ -28,7 +29,7 @@ func TestARequestWaitsOnceForAllRowsThatLag(t *testing.T) {
 func aRequestWaitsOnceForAllRowsThatLag(t *testing.T) {
 	const runs = 24
 	post := memory.New(memory.Config{})
-	c := newControl(Config{Post: post, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))}).parts.viewer
+	c := newControl(Config{Post: post, Runs: runindex.Open(bucketsOf(t, startEmbedded(t)))}).parts.viewer
 	super := func(i int) mailbox.Address { return mailbox.At(fmt.Sprintf("r%02d", i), mailbox.Super) }
 	for i := range runs {
 		run := super(i).Run()
@@ -87,7 +88,7 @@ func TestOneLongLogHoldsUpNoList(t *testing.T) {
 	t.Parallel()
 	long, none := "r1", ""
 	post := cutStore{memory.New(memory.Config{}), &none}
-	c := newControl(Config{Post: post, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))}).parts.viewer
+	c := newControl(Config{Post: post, Runs: runindex.Open(bucketsOf(t, startEmbedded(t)))}).parts.viewer
 	for _, run := range []string{"r0", long} {
 		if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: run, State: client.RunLive}); err != nil {
 			t.Fatal(err)

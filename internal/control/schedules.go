@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/schedule"
@@ -303,7 +304,7 @@ func describeSchedule(id string, s *schedule.State) client.ScheduleInfo {
 		info.Next = formatMS(s.Pending)
 	}
 	if r := scheduledRequest(s); r != nil {
-		info.Title, info.Conversation = titleOf(r.Prompt), r.Conversation
+		info.Title, info.Conversation = runindex.TitleOf(r.Prompt), r.Conversation
 	}
 	return info
 }

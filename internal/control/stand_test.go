@@ -6,6 +6,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -14,7 +15,7 @@ import (
 //
 //behaviour:shows G7
 func TestARunWithoutASupervisorKeepsTheEndThatItsRowTells(t *testing.T) {
-	row := Row{RunInfo: client.RunInfo{RunID: "r", State: client.RunFinished, Result: &event.Result{Reason: spec.ResumeUnsafe, Detail: "given up"}}}
+	row := runindex.Row{RunInfo: client.RunInfo{RunID: "r", State: client.RunFinished, Result: &event.Result{Reason: spec.ResumeUnsafe, Detail: "given up"}}}
 	got := withState(row, supervisor.State{Phase: supervisor.Live})
 	if got.State != client.RunFinished || got.Result == nil || got.Result.Reason != spec.ResumeUnsafe {
 		t.Errorf("the run is told as %s %+v", got.State, got.Result)

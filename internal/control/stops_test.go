@@ -7,6 +7,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/test/testlog"
@@ -33,7 +34,7 @@ func idleRun(t *testing.T) *parts {
 	for _, at := range []mailbox.Address{root, child} {
 		testlog.PutFact(t, post, at, super, agent.Submitted{Task: spec.Task{Goal: "work"}}, false)
 	}
-	return newParts(&Config{Post: post, Node: node, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
+	return newParts(&Config{Post: post, Node: node, Runs: runindex.Open(bucketsOf(t, startEmbedded(t)))})
 }
 
 // A supervisor without an activation tells no agent. The control service reads the cancel in its log
@@ -107,7 +108,7 @@ func TestAnAgentThatASummaryLeavesOutIsFound(t *testing.T) {
 	if err := c.cfg.Post.Purge(t.Context(), child, 0); err != nil {
 		t.Fatal(err)
 	}
-	l, err := c.views.viewRun(t.Context(), Row{RunInfo: client.RunInfo{RunID: "r", State: client.RunLive}})
+	l, err := c.views.viewRun(t.Context(), runindex.Row{RunInfo: client.RunInfo{RunID: "r", State: client.RunLive}})
 	if err != nil || len(l.summary.Agents) != 2 {
 		t.Fatalf("%+v, %v", l.summary, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 )
 
 // A control service marked a question as answered and died before it appended the answer. The
@@ -38,15 +38,15 @@ func TestAQuestionIsOpenAgainIfItsAnswerWasNeverAppended(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var row control.Row
+	var row runindex.Row
 	if err := json.Unmarshal(e.Value(), &row); err != nil || len(row.Summary.Questions) != 1 {
 		t.Fatalf("%s: %v", e.Value(), err)
 	}
 	q := row.Summary.Questions[0]
-	mark := control.AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "lost", AtMS: time.Now().UnixMilli()}
+	mark := runindex.AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "lost", AtMS: time.Now().UnixMilli()}
 	write := func() {
 		t.Helper()
-		row.Answered = []control.AnsweredQuestion{mark}
+		row.Answered = []runindex.AnsweredQuestion{mark}
 		data, err := json.Marshal(row)
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
@@ -124,7 +124,7 @@ func TestLateReportOfADeletedRunMakesNoRow(t *testing.T) {
 	run := beginRun(t, c, client.RunRequest{Model: writeScript(t, again)})
 	waitFinished(t, c, run, spec.Completed)
 	deleteRun(t, c, run, 1)
-	if err := newIndexWriter(h).writeOnce(run, control.Report{Node: "host", Result: &event.Result{Reason: spec.Completed}}); err != nil {
+	if err := newIndexWriter(h).writeOnce(run, runindex.Report{Node: "host", Result: &event.Result{Reason: spec.Completed}}); err != nil {
 		t.Fatal(err)
 	}
 	if row, ok := findRow(t, c, run); ok {

@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 )
 
 // limitIndex sets the limit of the index of runs to what it holds and some percent more.
@@ -53,7 +54,7 @@ func TestAFullIndexRefusesRunsAndLosesNoEnd(t *testing.T) {
 		t.Errorf("it has logs: %v, %v", logs, err)
 	}
 	result := event.Result{Run: "ends", Reason: spec.Completed, Detail: strings.Repeat("d", 400)}
-	if _, err := h.runs.Record(ctx, "ends", control.Report{Result: &result}, true); !bus.IsFull(err) {
+	if _, err := h.runs.Record(ctx, "ends", runindex.Report{Result: &result}, true); !bus.IsFull(err) {
 		t.Fatalf("the index was not full: %v", err)
 	}
 	h.indexWriter.recordResult("ends", result)

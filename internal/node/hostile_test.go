@@ -23,7 +23,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
-	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -77,7 +77,7 @@ func awaitRows(t *testing.T, h *Node, c *client.Client) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var row control.Row
+			var row runindex.Row
 			if err := json.Unmarshal(stored.Value(), &row); err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -40,7 +41,7 @@ type indexWriter struct {
 
 // pendingReport is what was reported of a run and is not yet written.
 type pendingReport struct {
-	control.Report
+	runindex.Report
 	added  bool          // the row was added to the index, and is not written yet
 	urgent chan struct{} // has room for one signal
 }
@@ -91,15 +92,15 @@ func (w *indexWriter) enqueue(run string, urgent bool, change func(*pendingRepor
 
 // takePending takes the newest report of a run; ok is false if there is none, and then the
 // goroutine of the run ends.
-func (w *indexWriter) takePending(run string) (report control.Report, ok bool) {
+func (w *indexWriter) takePending(run string) (report runindex.Report, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.pending[run]
 	if r.Place == 0 && r.Result == nil && !r.added {
 		delete(w.pending, run)
-		return control.Report{}, false
+		return runindex.Report{}, false
 	}
-	report, r.Report, r.added = r.Report, control.Report{}, false
+	report, r.Report, r.added = r.Report, runindex.Report{}, false
 	return report, true
 }
 
@@ -153,7 +154,7 @@ func (w *indexWriter) pause(d time.Duration) bool {
 	}
 }
 
-func (w *indexWriter) writeOnce(run string, report control.Report) error {
+func (w *indexWriter) writeOnce(run string, report runindex.Report) error {
 	ctx, cancel := context.WithTimeout(context.Background(), indexTimeout)
 	defer cancel()
 	select { // the wait counts: otherwise Close would wait for many rows one after the other
@@ -178,7 +179,7 @@ func (w *indexWriter) writeOnce(run string, report control.Report) error {
 }
 
 // addRow adds the row of a run that has none, unless the run was deleted: before, or while the row was written.
-func (w *indexWriter) addRow(ctx context.Context, run string, report control.Report) (done control.Recorded, err error) {
+func (w *indexWriter) addRow(ctx context.Context, run string, report runindex.Report) (done runindex.Recorded, err error) {
 	n := w.node
 	buried, err := runlog.IsDeleted(ctx, n.post, run)
 	if err != nil || buried {
@@ -188,7 +189,7 @@ func (w *indexWriter) addRow(ctx context.Context, run string, report control.Rep
 		return done, err
 	}
 	if buried, err = runlog.IsDeleted(ctx, n.post, run); err == nil && buried {
-		return control.Recorded{}, n.runs.Remove(ctx, run)
+		return runindex.Recorded{}, n.runs.Remove(ctx, run)
 	}
 	return done, err
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cluster"
 	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/guardrail"
 	"github.com/troupe-run/troupe/internal/httpapi"
 	"github.com/troupe-run/troupe/internal/logstore/jetstream"
@@ -65,7 +66,7 @@ type Node struct {
 	control         *control.Control
 	http            atomic.Pointer[httpapi.Server] // nil: the node serves no HTTP, or not yet
 	agentHost       *agentprotocol.Host            // nil: no agent is exported
-	runs            *control.Runs
+	runs            *runindex.Index
 	indexWriter     *indexWriter               // of rows of runs
 	watch           *runWatch                  // what operators see of the runs
 	spans           *telemetry.Exporter        // nil: they are not exported
@@ -184,7 +185,7 @@ func (n *Node) startComponents(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.runs = control.OpenRuns(buckets)
+	n.runs = runindex.Open(buckets)
 	if n.runs.LogStore = statedir.LogsInJetStream; n.embedded != nil {
 		n.runs.LogStore = n.embedded.LogStore()
 	}

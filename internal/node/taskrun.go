@@ -6,6 +6,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 )
 
 // TaskRun is a run that the program which embeds the node has opened and waits for. A node that owns its logs does
@@ -13,7 +14,7 @@ import (
 // go through the server.
 type TaskRun struct {
 	control *control.Control
-	local   *control.RunWaiter // nil: on a shared server
+	local   *runindex.Waiter // nil: on a shared server
 	watch   *client.RunWatch
 	id      string
 	existed bool

@@ -1,4 +1,4 @@
-package control
+package runindex
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -19,7 +18,7 @@ func overState(run, text string) supervisor.State {
 
 // TestRecentResultsAreBounded: the oldest results are forgotten, by their number and by their size.
 func TestRecentResultsAreBounded(t *testing.T) {
-	var r Runs
+	var r Index
 	for i := range recentResultsMax + 10 {
 		r.NoteState(fmt.Sprint("run", i), overState("", "short"))
 	}
@@ -52,22 +51,21 @@ func TestRecentResultsAreBounded(t *testing.T) {
 // from the row later.
 func TestEndOfARunIsTheSameBeforeAndAfterItsRowIsWritten(t *testing.T) {
 	t.Parallel()
-	c := newParts(&Config{Post: memory.New(memory.Config{}), Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
-	if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive}); err != nil {
+	r := openIndex(t)
+	if _, err := r.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive}); err != nil {
 		t.Fatal(err)
 	}
-	result := overState("r", "done").Result()
-	c.cfg.Runs.recent.put("r", recentResult{result, time.Now().Add(-time.Minute)})
-	got, err := c.viewer.getRun(t.Context(), client.GetRequest{RunID: "r"})
-	before, ok := got.(client.RunInfo)
-	if err != nil || !ok || before.State != client.RunFinished || before.Ended == "" {
-		t.Fatalf("%+v, %v", got, err)
+	result, before := overState("r", "done").Result(), client.RunInfo{RunID: "r", State: client.RunLive}
+	r.recent.put("r", recentResult{result, time.Now().Add(-time.Minute)})
+	recent, ended, ok := r.RecentResult("r")
+	if FinishRow(&before, recent, ended); !ok || before.State != client.RunFinished || before.Ended == "" {
+		t.Fatalf("%+v, %v", before, ok)
 	}
-	if _, err := c.cfg.Runs.Record(t.Context(), "r", Report{Result: &result}, false); err != nil {
+	if _, err := r.Record(t.Context(), "r", Report{Result: &result}, false); err != nil {
 		t.Fatal(err)
 	}
-	c.cfg.Runs.recent.forget("r")
-	if row, _, err := c.cfg.Runs.Get(t.Context(), "r"); err != nil || row.Ended != before.Ended {
+	r.recent.forget("r")
+	if row, _, err := r.Get(t.Context(), "r"); err != nil || row.Ended != before.Ended {
 		t.Errorf("%s, then %s, %v", before.Ended, row.Ended, err)
 	}
 }
@@ -121,8 +119,8 @@ func TestRowsOfLiveRunsAreKeptHoweverOftenTheyAreWritten(t *testing.T) {
 // TestRowWrittenByAnother: a row that another node has written since is read again, and one that was
 // removed does not come back by a change that leaves a missing row alone.
 func TestRowWrittenByAnother(t *testing.T) {
-	ours := OpenRuns(bucketsOf(t, startEmbedded(t)))
-	theirs := &Runs{kv: ours.kv, ListQuiet: ListQuietDefault}
+	ours := openIndex(t)
+	theirs := &Index{kv: ours.kv, ListQuiet: ListQuietDefault}
 	if _, err := ours.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive, Title: "of us"}); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +137,7 @@ func TestRowWrittenByAnother(t *testing.T) {
 	if err := theirs.Remove(t.Context(), "r"); err != nil {
 		t.Fatal(err)
 	}
-	if err := ours.repair(t.Context(), "r", RowSummary{Place: 9}); err != nil {
+	if err := ours.Repair(t.Context(), "r", RowSummary{Place: 9}); err != nil {
 		t.Fatal(err)
 	}
 	if info, ok, err := ours.Get(t.Context(), "r"); ok || err != nil {

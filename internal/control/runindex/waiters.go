@@ -1,4 +1,4 @@
-package control
+package runindex
 
 import (
 	"sync"
@@ -10,35 +10,35 @@ import (
 // between them and the state that the actors report.
 type runWaiters struct {
 	mu      sync.Mutex
-	waiting map[string][]*RunWaiter
+	waiting map[string][]*Waiter
 }
 
-// RunWaiter waits for the end of one run.
-type RunWaiter struct {
-	runs    *Runs
-	run     string
-	changed chan struct{} // has room for one signal
+// Waiter waits for the end of one run.
+type Waiter struct {
+	runs    *Index
+	Run     string
+	Changed chan struct{} // has room for one signal
 	result  *event.Result // of a run that is over; guarded by runWaiters.mu
 }
 
 // NewWaiter makes a waiter of a run, which need not exist yet. The caller must Close it.
-func (r *Runs) NewWaiter(run string) *RunWaiter {
-	w := &RunWaiter{runs: r, run: run, changed: make(chan struct{}, 1)}
+func (r *Index) NewWaiter(run string) *Waiter {
+	w := &Waiter{runs: r, Run: run, Changed: make(chan struct{}, 1)}
 	r.waiters.mu.Lock()
 	defer r.waiters.mu.Unlock()
 	if r.waiters.waiting == nil {
-		r.waiters.waiting = map[string][]*RunWaiter{}
+		r.waiters.waiting = map[string][]*Waiter{}
 	}
 	r.waiters.waiting[run] = append(r.waiters.waiting[run], w)
 	return w
 }
 
 // Close forgets the waiter.
-func (w *RunWaiter) Close() {
+func (w *Waiter) Close() {
 	k := &w.runs.waiters
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	rest := k.waiting[w.run]
+	rest := k.waiting[w.Run]
 	for i, other := range rest {
 		if other == w {
 			rest = append(rest[:i:i], rest[i+1:]...)
@@ -46,14 +46,14 @@ func (w *RunWaiter) Close() {
 		}
 	}
 	if len(rest) == 0 {
-		delete(k.waiting, w.run)
+		delete(k.waiting, w.Run)
 		return
 	}
-	k.waiting[w.run] = rest
+	k.waiting[w.Run] = rest
 }
 
-// arrivedResult returns the result that has arrived; nil: the run has only changed.
-func (w *RunWaiter) arrivedResult() *event.Result {
+// ArrivedResult returns the result that has arrived; nil: the run has only changed.
+func (w *Waiter) ArrivedResult() *event.Result {
 	w.runs.waiters.mu.Lock()
 	defer w.runs.waiters.mu.Unlock()
 	return w.result
@@ -68,14 +68,14 @@ func (k *runWaiters) wake(run string, result *event.Result) {
 			w.result = result
 		}
 		select {
-		case w.changed <- struct{}{}:
+		case w.Changed <- struct{}{}:
 		default: // a change is already signaled
 		}
 	}
 }
 
 // NoteParked wakes the callers that wait for a run: it waits for a person now.
-func (r *Runs) NoteParked(run string) { r.waiters.wake(run, nil) }
+func (r *Index) NoteParked(run string) { r.waiters.wake(run, nil) }
 
 // NoteResult wakes the callers that wait for a run: it is over.
-func (r *Runs) NoteResult(run string, result event.Result) { r.waiters.wake(run, &result) }
+func (r *Index) NoteResult(run string, result event.Result) { r.waiters.wake(run, &result) }

@@ -1,4 +1,7 @@
-package control
+// Package runindex has the index of runs: one row for each, in a key-value bucket, from which lists are made. A row is a
+// hint, and the log of the run is authoritative. The package writes and reads rows, remembers what this process has
+// written, and wakes the callers in this process that wait for a run. It reads no logs.
+package runindex
 
 import (
 	"context"
@@ -17,9 +20,9 @@ import (
 	"github.com/troupe-run/troupe/internal/clip"
 )
 
-// Runs is the index of runs: a hint for lists, kept in a key-value bucket. The log of a run
+// Index is the index of runs: a hint for lists, kept in a key-value bucket. The log of a run
 // is authoritative.
-type Runs struct {
+type Index struct {
 	kv jetstream.KeyValue
 	// ListQuiet is how long List waits for a row that the bucket claims to have, while the
 	// bucket answers: a corrupt row never comes. Default ListQuietDefault.
@@ -34,12 +37,12 @@ type Runs struct {
 	own     ownIndex
 }
 
-// ListQuietDefault is the default of Runs.ListQuiet.
+// ListQuietDefault is the default of Index.ListQuiet.
 const ListQuietDefault = 5 * time.Second
 
-// OpenRuns opens the index.
-func OpenRuns(b *bus.Buckets) *Runs {
-	return &Runs{kv: b.Runs, ListQuiet: ListQuietDefault}
+// Open opens the index.
+func Open(b *bus.Buckets) *Index {
+	return &Index{kv: b.Runs, ListQuiet: ListQuietDefault}
 }
 
 // RecordOwner records that this process owns the logs. The revision of that write orders its
@@ -55,7 +58,7 @@ func RecordOwner(ctx context.Context, b *bus.Buckets, owner string) (revision ui
 // Add writes the row of a run that has none, and returns the current row. It does not
 // overwrite a row that another writer has added meanwhile: that row may say that the run
 // has ended.
-func (r *Runs) Add(ctx context.Context, i client.RunInfo) (there client.RunInfo, err error) {
+func (r *Index) Add(ctx context.Context, i client.RunInfo) (there client.RunInfo, err error) {
 	err = r.Change(ctx, i.RunID, func(row *client.RunInfo) {
 		if row.State == "" {
 			*row = i
@@ -68,12 +71,12 @@ func (r *Runs) Add(ctx context.Context, i client.RunInfo) (there client.RunInfo,
 // Change replaces a row by the result of change, which gets the current row, or an empty
 // one if there is none. Other writers may write the same row at the same time, so change
 // may be called again.
-func (r *Runs) Change(ctx context.Context, run string, change func(*client.RunInfo)) error {
+func (r *Index) Change(ctx context.Context, run string, change func(*client.RunInfo)) error {
 	return r.changeRow(ctx, run, infoChange(change))
 }
 
-// changeMissing is Change for a row that was just found missing.
-func (r *Runs) changeMissing(ctx context.Context, run string, change func(*client.RunInfo)) error {
+// ChangeMissing is Change for a row that was just found missing.
+func (r *Index) ChangeMissing(ctx context.Context, run string, change func(*client.RunInfo)) error {
 	written, err := r.writeChange(ctx, run, Row{}, 0, infoChange(change))
 	if err != nil || written {
 		return err
@@ -89,7 +92,7 @@ func infoChange(change func(*client.RunInfo)) func(*Row) bool {
 }
 
 // changeRow is Change for a whole row; change returns false to leave it as it is.
-func (r *Runs) changeRow(ctx context.Context, run string, change func(*Row) bool) error {
+func (r *Index) changeRow(ctx context.Context, run string, change func(*Row) bool) error {
 	if u := r.own.beginWrite(run); u != nil {
 		written, err := r.writeChange(ctx, run, u.Row, 0, func(row *Row) bool {
 			change(row)
@@ -127,12 +130,12 @@ func (r *Runs) changeRow(ctx context.Context, run string, change func(*Row) bool
 
 // writeChange writes a changed row unless another writer has written it after the given revision;
 // 0: it does not exist.
-func (r *Runs) writeChange(ctx context.Context, run string, row Row, revision uint64, change func(*Row) bool) (written bool, err error) {
+func (r *Index) writeChange(ctx context.Context, run string, row Row, revision uint64, change func(*Row) bool) (written bool, err error) {
 	if !change(&row) {
 		return false, nil
 	}
 	row.RunID = run
-	row.RunInfo = summarizeRow(row.RunInfo)
+	row.RunInfo = Summarize(row.RunInfo)
 	if revision == 0 {
 		row.LogStore = r.LogStore
 	}
@@ -171,9 +174,9 @@ func FinishRow(i *client.RunInfo, r event.Result, now time.Time) {
 	}
 }
 
-// markRemoving records that the removal of a run has begun. Without room in the index the removal goes on unmarked: it
+// MarkRemoving records that the removal of a run has begun. Without room in the index the removal goes on unmarked: it
 // makes room.
-func (r *Runs) markRemoving(ctx context.Context, run string) error {
+func (r *Index) MarkRemoving(ctx context.Context, run string) error {
 	err := r.changeRow(ctx, run, func(row *Row) bool {
 		if row.RunID == "" || row.Removing {
 			return false
@@ -188,7 +191,7 @@ func (r *Runs) markRemoving(ctx context.Context, run string) error {
 }
 
 // Remove removes a row. Its delete marker expires.
-func (r *Runs) Remove(ctx context.Context, run string) error {
+func (r *Index) Remove(ctx context.Context, run string) error {
 	r.own.removeUnwritten(run)
 	r.written.take(run)
 	r.recent.forget(run)
@@ -203,9 +206,9 @@ func (r *Runs) Remove(ctx context.Context, run string) error {
 // rowTextBytes is the most of a text in a row: what a model, a provider or a client wrote must not fill the index.
 const rowTextBytes = 2 << 10
 
-// summarizeRow returns a row as the index has it: the answer, the agents and the whole texts of a run are in its
+// Summarize returns a row as the index has it: the answer, the agents and the whole texts of a run are in its
 // log, and before its end there is no result.
-func summarizeRow(i client.RunInfo) client.RunInfo {
+func Summarize(i client.RunInfo) client.RunInfo {
 	if i.State != client.RunFinished {
 		i.Result = nil
 	}
@@ -224,28 +227,28 @@ func summarizeRow(i client.RunInfo) client.RunInfo {
 }
 
 // Get reads a row; ok is false if it does not exist.
-func (r *Runs) Get(ctx context.Context, run string) (i client.RunInfo, ok bool, err error) {
-	row, ok, err := r.getRow(ctx, run)
+func (r *Index) Get(ctx context.Context, run string) (i client.RunInfo, ok bool, err error) {
+	row, ok, err := r.GetRow(ctx, run)
 	return row.RunInfo, ok, err
 }
 
-// getRow is Get for a whole row.
-func (r *Runs) getRow(ctx context.Context, run string) (row Row, ok bool, err error) {
+// GetRow is Get for a whole row.
+func (r *Index) GetRow(ctx context.Context, run string) (row Row, ok bool, err error) {
 	if names.CheckToken(run) != nil {
 		return row, false, nil // no run has such an id
 	}
 	if row, ok = r.own.findUnwritten(run); ok {
 		return row, true, nil
 	}
-	if row, _, err = r.readRow(ctx, run); err == nil && r.isElsewhere(row) {
+	if row, _, err = r.readRow(ctx, run); err == nil && r.IsElsewhere(row) {
 		return row, false, elsewhereError(row)
 	}
 	return row, row.RunID != "", err
 }
 
-// isElsewhere reports whether the logs of a run are in a store that this process does not read. To it, such a run
+// IsElsewhere reports whether the logs of a run are in a store that this process does not read. To it, such a run
 // would seem to have lost its logs.
-func (r *Runs) isElsewhere(row Row) bool {
+func (r *Index) IsElsewhere(row Row) bool {
 	return row.LogStore != "" && r.LogStore != "" && row.LogStore != r.LogStore
 }
 
@@ -259,7 +262,7 @@ func elsewhereError(row Row) error {
 }
 
 // readRow reads a row with its revision. A row that does not decode counts as missing.
-func (r *Runs) readRow(ctx context.Context, run string) (i Row, revision uint64, err error) {
+func (r *Index) readRow(ctx context.Context, run string) (i Row, revision uint64, err error) {
 	e, err := r.kv.Get(ctx, run)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
@@ -271,4 +274,19 @@ func (r *Runs) readRow(ctx context.Context, run string) (i Row, revision uint64,
 		i = Row{}
 	}
 	return i, e.Revision(), nil
+}
+
+// titleBytes is how much of its task is the title of a run.
+const titleBytes = 80
+
+// TitleOf returns the title of a run.
+func TitleOf(task string) string { return clip.Marked(task, titleBytes, "…") }
+
+// Room returns how many bytes of the index are used.
+func (r *Index) Room(ctx context.Context) (used, most uint64, err error) {
+	s, err := r.kv.Status(ctx)
+	if err != nil {
+		return 0, 0, fmt.Errorf("control: room of the index: %w", err)
+	}
+	return s.Bytes(), uint64(max(0, s.Config().MaxBytes)), nil
 }

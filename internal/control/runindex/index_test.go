@@ -1,4 +1,4 @@
-package control_test
+package runindex_test
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
-	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 )
 
 // TestARottenRowDoesNotHoldUpTheList: one bit of a row of the index turns over
@@ -24,7 +24,7 @@ func TestARottenRowDoesNotHoldUpTheList(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	use := func(do func(*control.Runs)) {
+	use := func(do func(*runindex.Index)) {
 		e, err := embedded.Start(embedded.Config{StateDir: dir, DontListen: true})
 		if err != nil {
 			t.Fatal(err)
@@ -43,9 +43,9 @@ func TestARottenRowDoesNotHoldUpTheList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		do(control.OpenRuns(buckets))
+		do(runindex.Open(buckets))
 	}
-	use(func(r *control.Runs) {
+	use(func(r *runindex.Index) {
 		for _, run := range []string{"first", "second"} {
 			if _, err := r.Add(ctx, client.RunInfo{RunID: run, State: client.RunLive, Title: "title of " + run}); err != nil {
 				t.Fatal(err)
@@ -68,7 +68,7 @@ func TestARottenRowDoesNotHoldUpTheList(t *testing.T) {
 	if err != nil || !flipped {
 		t.Fatal("no row was found", err)
 	}
-	use(func(r *control.Runs) {
+	use(func(r *runindex.Index) {
 		r.ListQuiet = time.Second
 		list, err := r.List(ctx)
 		if err != nil || len(list) != 1 || list[0].RunID != "first" {

@@ -1,4 +1,4 @@
-package control
+package runindex
 
 import (
 	"container/list"
@@ -87,7 +87,7 @@ type recentResults struct {
 	bytes   int
 }
 
-// recentResult is the result of a run that has ended, and when this node learned that.
+// RecentResult is the result of a run that has ended, and when this node learned that.
 type recentResult struct {
 	event.Result
 	ended time.Time
@@ -95,7 +95,7 @@ type recentResult struct {
 
 // NoteState remembers the result of a run whose supervisor's log says that it is over, and wakes the
 // callers that wait for it.
-func (r *Runs) NoteState(run string, s supervisor.State) {
+func (r *Index) NoteState(run string, s supervisor.State) {
 	if s.Phase != supervisor.Over {
 		return
 	}
@@ -104,8 +104,8 @@ func (r *Runs) NoteState(run string, s supervisor.State) {
 	r.NoteResult(run, result)
 }
 
-// recentResult returns the result of a run that ended here last, and when this node learned that.
-func (r *Runs) recentResult(run string) (result event.Result, ended time.Time, ok bool) {
+// RecentResult returns the result of a run that ended here last, and when this node learned that.
+func (r *Index) RecentResult(run string) (result event.Result, ended time.Time, ok bool) {
 	recent, ok := r.recent.find(run)
 	return recent.Result, recent.ended, ok
 }

@@ -1,4 +1,4 @@
-package control
+package runindex
 
 import (
 	"encoding/json"
@@ -35,7 +35,7 @@ type unwrittenRow struct {
 }
 
 // OwnAlone tells the index that this process alone writes it until it ends.
-func (r *Runs) OwnAlone() {
+func (r *Index) OwnAlone() {
 	o := &r.own
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -66,7 +66,7 @@ func (o *ownIndex) noteLocked(run string) {
 	o.seen[maphash.String(o.seed, run)] = struct{}{}
 }
 
-// hasNoRow reports whether a run certainly has no row: its id was made after this process began to
+// HasNoRow reports whether a run certainly has no row: its id was made after this process began to
 // own the index, and no row of it was written since.
 func (o *ownIndex) hasNoRow(run string) bool {
 	id, err := ulid.ParseStrict(strings.ToUpper(run))
@@ -81,8 +81,8 @@ func (o *ownIndex) hasNoRow(run string) bool {
 	return !o.isSeen(run)
 }
 
-// hasNoRow reports whether a run certainly has no row; see ownIndex.hasNoRow.
-func (r *Runs) hasNoRow(run string) bool { return r.own.hasNoRow(run) }
+// HasNoRow reports whether a run certainly has no row; see ownIndex.hasNoRow.
+func (r *Index) HasNoRow(run string) bool { return r.own.hasNoRow(run) }
 
 // isSeen reports whether a run may have a row that was written since. The caller holds mu.
 func (o *ownIndex) isSeen(run string) bool {
@@ -93,9 +93,9 @@ func (o *ownIndex) isSeen(run string) bool {
 	return seen
 }
 
-// noteOpened adds the row of a run that was just opened. The row is in all lists from now on, and the node of the run
-// writes it soon. noteOpened returns false if the run has a row already: a short run may have ended meanwhile.
-func (r *Runs) noteOpened(info client.RunInfo) bool {
+// NoteOpened adds the row of a run that was just opened. The row is in all lists from now on, and the node of the run
+// writes it soon. NoteOpened returns false if the run has a row already: a short run may have ended meanwhile.
+func (r *Index) NoteOpened(info client.RunInfo) bool {
 	o := &r.own
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -154,15 +154,15 @@ func (o *ownIndex) removeUnwritten(run string) {
 }
 
 // rawUnwritten are the rows that are wanted and not written yet.
-func (o *ownIndex) rawUnwritten(wanted func(run string) bool) map[string]rawRow {
+func (o *ownIndex) rawUnwritten(wanted func(run string) bool) map[string]RawRow {
 	o.mu.Lock()
 	rows := maps.Clone(o.unwritten)
 	o.mu.Unlock()
-	raw := map[string]rawRow{}
+	raw := map[string]RawRow{}
 	for run, u := range rows {
 		data, err := json.Marshal(u.Row)
 		if err == nil && wanted(run) {
-			raw[run] = rawRow{run, data}
+			raw[run] = RawRow{run, data}
 		}
 	}
 	return raw

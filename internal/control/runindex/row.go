@@ -1,4 +1,4 @@
-package control
+package runindex
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ type Row struct {
 	// Answered lists the open questions of Summary that clients have answered: the supervisor may
 	// not know that yet.
 	Answered []AnsweredQuestion `json:"answered,omitempty"`
-	// LogStore is where the logs of the run are (Runs.LogStore); "": it is not known.
+	// LogStore is where the logs of the run are (Index.LogStore); "": it is not known.
 	LogStore string `json:"log_store,omitempty"`
 	// Removing says that the removal of the run has begun: to clients it does not exist any more. If the process that
 	// removes it dies, retention or the next request removes the rest.
@@ -51,34 +51,35 @@ type AnsweredQuestion struct {
 	Logged bool `json:"logged,omitempty"`
 }
 
-// answeredMax is how many answers of open questions a row remembers. No others are accepted until a
+// AnsweredMax is how many answers of open questions a row remembers. No others are accepted until a
 // node has read some of them.
-const answeredMax = 16
+const AnsweredMax = 16
 
-// isDoubtful reports whether the process that wrote a mark may have died before it appended the
+// IsDoubtful reports whether the process that wrote a mark may have died before it appended the
 // answer.
-func (a AnsweredQuestion) isDoubtful(now time.Time) bool {
+func (a AnsweredQuestion) IsDoubtful(now time.Time) bool {
 	return a.Request != "" && !a.Logged && now.Sub(time.UnixMilli(a.AtMS)) > bounds.RequestTimeout
 }
 
-func (a AnsweredQuestion) names(q supervisor.OpenQuestion) bool {
+// Names reports whether the mark is that of a question.
+func (a AnsweredQuestion) Names(q supervisor.OpenQuestion) bool {
 	return a.Agent == q.Agent && a.Query == q.Query && a.Asked == q.Asked
 }
 
-// isAnswered reports whether a client has answered the question.
-func (r Row) isAnswered(q supervisor.OpenQuestion) bool {
-	return slices.ContainsFunc(r.Answered, func(a AnsweredQuestion) bool { return a.names(q) })
+// IsAnswered reports whether a client has answered the question.
+func (r Row) IsAnswered(q supervisor.OpenQuestion) bool {
+	return slices.ContainsFunc(r.Answered, func(a AnsweredQuestion) bool { return a.Names(q) })
 }
 
-// isAllAnswered reports whether clients have answered all questions of a run.
-func (r Row) isAllAnswered(s supervisor.Summary) bool {
-	return !s.QuestionsCut && !slices.ContainsFunc(s.Questions, func(q supervisor.OpenQuestion) bool { return !r.isAnswered(q) })
+// IsAllAnswered reports whether clients have answered all questions of a run.
+func (r Row) IsAllAnswered(s supervisor.Summary) bool {
+	return !s.QuestionsCut && !slices.ContainsFunc(s.Questions, func(q supervisor.OpenQuestion) bool { return !r.IsAnswered(q) })
 }
 
 // hasClosed reports whether a question that was open by an older Summary is closed by that of the row.
 func (r Row) hasClosed(q AnsweredQuestion, older RowSummary) bool {
 	s := r.Summary
-	return s != nil && s.Form <= mailbox.Form && s.Place > older.Place && !s.QuestionsCut && !slices.ContainsFunc(s.Questions, q.names)
+	return s != nil && s.Form <= mailbox.Form && s.Place > older.Place && !s.QuestionsCut && !slices.ContainsFunc(s.Questions, q.Names)
 }
 
 // setSummary replaces an older Summary. A row that has none was not written by the node that
@@ -89,7 +90,7 @@ func (r *Row) setSummary(s RowSummary) (changed bool) {
 	}
 	r.Summary = &s
 	r.Answered = slices.DeleteFunc(r.Answered, func(a AnsweredQuestion) bool {
-		return !s.QuestionsCut && !slices.ContainsFunc(s.Questions, a.names)
+		return !s.QuestionsCut && !slices.ContainsFunc(s.Questions, a.Names)
 	})
 	return true
 }
@@ -114,7 +115,7 @@ type Recorded struct {
 // Record writes a report into the row of its run. If the row does not exist, Record adds one only if
 // adds is set. The caller then knows that the run was not deleted: the process that opened it may have died
 // before it wrote the row.
-func (r *Runs) Record(ctx context.Context, run string, report Report, adds bool) (done Recorded, err error) {
+func (r *Index) Record(ctx context.Context, run string, report Report, adds bool) (done Recorded, err error) {
 	var summary RowSummary
 	if report.Place > 0 {
 		summary = RowSummary{report.State.Summary(false), report.Place, mailbox.Form}
@@ -128,7 +129,7 @@ func (r *Runs) Record(ctx context.Context, run string, report Report, adds bool)
 		if report.Place > 0 && row.setSummary(summary) {
 			changed = true
 		}
-		if full := rowOf(report.State, report.Node); done.Missing {
+		if full := InfoOf(report.State, report.Node); done.Missing {
 			row.RunInfo = full
 		} else if report.Place > 0 && row.addMissing(full) {
 			changed = true
@@ -140,8 +141,8 @@ func (r *Runs) Record(ctx context.Context, run string, report Report, adds bool)
 			}
 			FinishRow(&row.RunInfo, *report.Result, end)
 		}
-		s := row.summaryOrEmpty()
-		done.Parked = row.State != client.RunFinished && s.Parked && !row.isAllAnswered(s)
+		s := row.SummaryOrEmpty()
+		done.Parked = row.State != client.RunFinished && s.Parked && !row.IsAllAnswered(s)
 		return changed
 	})
 	return done, err
@@ -160,14 +161,14 @@ func (r *Row) addMissing(full client.RunInfo) (changed bool) {
 	return changed
 }
 
-// repair replaces an older Summary of a row, if there is a row.
-func (r *Runs) repair(ctx context.Context, run string, s RowSummary) error {
+// Repair replaces an older Summary of a row, if there is a row.
+func (r *Index) Repair(ctx context.Context, run string, s RowSummary) error {
 	return r.changeRow(ctx, run, func(row *Row) bool { return row.RunID != "" && row.setSummary(s) })
 }
 
-// rowOf makes the row of a run from its state.
-func rowOf(s supervisor.State, node string) client.RunInfo {
-	info := client.RunInfo{State: client.RunLive, Node: node, Title: titleOf(s.Run.Goal), Agent: s.Run.Root, Model: s.Run.Model.Name, Owner: s.Run.Owner}
+// InfoOf makes the row of a run from its state.
+func InfoOf(s supervisor.State, node string) client.RunInfo {
+	info := client.RunInfo{State: client.RunLive, Node: node, Title: TitleOf(s.Run.Goal), Agent: s.Run.Root, Model: s.Run.Model.Name, Owner: s.Run.Owner}
 	if s.Run.InLane {
 		info.Conversation = s.Run.Conversation
 	}
@@ -175,4 +176,12 @@ func rowOf(s supervisor.State, node string) client.RunInfo {
 		info.Started = time.UnixMilli(s.Began).UTC().Format(time.RFC3339)
 	}
 	return info
+}
+
+// SummaryOrEmpty returns the Summary of the row, or an empty one.
+func (r Row) SummaryOrEmpty() supervisor.Summary {
+	if r.Summary == nil {
+		return supervisor.Summary{}
+	}
+	return r.Summary.Summary
 }

@@ -1,4 +1,4 @@
-package control
+package runindex
 
 import (
 	"cmp"
@@ -20,36 +20,36 @@ import (
 // settleRoundsMax is how often a list reads on because rows were written meanwhile.
 const settleRoundsMax = 8
 
-// rawRow is a row as the index holds it.
-type rawRow struct {
-	run  string
+// RawRow is a row as the index holds it.
+type RawRow struct {
+	Run  string
 	data []byte
 }
 
-// age sorts runs by their start: the id of a run begins with it, or, if a person has chosen the id, the row has it.
-func (r rawRow) age() string {
-	if id, err := ulid.ParseStrict(strings.ToUpper(r.run)); err == nil {
+// Age sorts runs by their start: the id of a run begins with it, or, if a person has chosen the id, the row has it.
+func (r RawRow) Age() string {
+	if id, err := ulid.ParseStrict(strings.ToUpper(r.Run)); err == nil {
 		return id.String()
 	}
-	row, _ := r.decode() // an unreadable one is left out of lists
+	row, _ := r.Decode() // an unreadable one is left out of lists
 	began, err := time.Parse(time.RFC3339, row.Started)
 	var id ulid.ULID
 	if err != nil || id.SetTime(ulid.Timestamp(began)) != nil {
-		return r.run
+		return r.Run
 	}
-	return id.String() + r.run
+	return id.String() + r.Run
 }
 
-// decode returns the row; ok is false if it is unreadable.
-func (r rawRow) decode() (row Row, ok bool) {
+// Decode returns the row; ok is false if it is unreadable.
+func (r RawRow) Decode() (row Row, ok bool) {
 	ok = json.Unmarshal(r.data, &row) == nil
-	row.RunID = cmp.Or(row.RunID, r.run)
+	row.RunID = cmp.Or(row.RunID, r.Run)
 	return row, ok
 }
 
 // List reads all rows, newest first. It leaves out unreadable rows.
-func (r *Runs) List(ctx context.Context) ([]client.RunInfo, error) {
-	rows, err := r.listRows(ctx)
+func (r *Index) List(ctx context.Context) ([]client.RunInfo, error) {
+	rows, err := r.ListRows(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -60,25 +60,25 @@ func (r *Runs) List(ctx context.Context) ([]client.RunInfo, error) {
 	return list, nil
 }
 
-// listRows is List for whole rows. It leaves out runs whose logs this process does not read.
-func (r *Runs) listRows(ctx context.Context) ([]Row, error) {
-	all, err := r.rawRows(ctx, func(string) bool { return true })
+// ListRows is List for whole rows. It leaves out runs whose logs this process does not read.
+func (r *Index) ListRows(ctx context.Context) ([]Row, error) {
+	all, err := r.RawRows(ctx, func(string) bool { return true })
 	if err != nil {
 		return nil, err
 	}
 	rows := make([]Row, 0, len(all))
 	for _, raw := range all {
-		if row, ok := raw.decode(); ok && !r.isElsewhere(row) {
+		if row, ok := raw.Decode(); ok && !r.IsElsewhere(row) {
 			rows = append(rows, row)
 		}
 	}
 	return rows, nil
 }
 
-// rawRows reads the rows of the runs that are wanted, newest first. A row that is written while the
-// others are read moves behind them, and behind the marker at their end: rawRows reads on until it has
+// RawRows reads the rows of the runs that are wanted, newest first. A row that is written while the
+// others are read moves behind them, and behind the marker at their end: RawRows reads on until it has
 // every write.
-func (r *Runs) rawRows(ctx context.Context, wanted func(run string) bool) ([]rawRow, error) {
+func (r *Index) RawRows(ctx context.Context, wanted func(run string) bool) ([]RawRow, error) {
 	unwritten := r.own.rawUnwritten(wanted) // before the others are read: they may be written meanwhile
 	newest, err := r.newestRevision(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (r *Runs) rawRows(ctx context.Context, wanted func(run string) bool) ([]raw
 }
 
 // newestRevision returns the revision of the newest write to the index.
-func (r *Runs) newestRevision(ctx context.Context) (uint64, error) {
+func (r *Index) newestRevision(ctx context.Context) (uint64, error) {
 	s, err := r.kv.Status(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("control: list runs: %w", err)
@@ -119,12 +119,12 @@ func (r *Runs) newestRevision(ctx context.Context) (uint64, error) {
 	return bucket.StreamInfo().State.LastSeq, nil
 }
 
-// rowList is the rows that rawRows has read.
+// rowList is the rows that RawRows has read.
 type rowList struct {
-	runs     *Runs
+	runs     *Index
 	updates  <-chan jetstream.KeyValueEntry
 	wanted   func(run string) bool
-	rows     map[string]rawRow
+	rows     map[string]RawRow
 	revision uint64 // of the newest row
 	marked   bool   // the rows that were there at the beginning were read
 }
@@ -167,14 +167,14 @@ func (l *rowList) add(e jetstream.KeyValueEntry) {
 	case e.Operation() != jetstream.KeyValuePut:
 		delete(l.rows, e.Key())
 	case l.wanted(e.Key()):
-		l.rows[e.Key()] = rawRow{e.Key(), e.Value()}
+		l.rows[e.Key()] = RawRow{e.Key(), e.Value()}
 	}
 }
 
-func (l *rowList) newestFirst() []rawRow {
+func (l *rowList) newestFirst() []RawRow {
 	ages := make(map[string]string, len(l.rows))
 	for run, row := range l.rows {
-		ages[run] = row.age()
+		ages[run] = row.Age()
 	}
-	return slices.SortedFunc(maps.Values(l.rows), func(a, b rawRow) int { return cmp.Compare(ages[b.run], ages[a.run]) })
+	return slices.SortedFunc(maps.Values(l.rows), func(a, b RawRow) int { return cmp.Compare(ages[b.Run], ages[a.Run]) })
 }

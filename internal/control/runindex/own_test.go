@@ -1,0 +1,139 @@
+package runindex
+
+import (
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+)
+
+// openIndex opens the index of a server of this test alone.
+func openIndex(t *testing.T) *Index {
+	t.Helper()
+	e, err := embedded.Start(embedded.Config{DontListen: true, StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	nc, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	b, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Open(b)
+}
+
+// TestARowThatIsNotWrittenYetIsListed: an added row is in lists and found by its id before the index has it, and
+// also after it was written.
+func TestARowThatIsNotWrittenYetIsListed(t *testing.T) {
+	r := openIndex(t)
+	r.OwnAlone()
+	r.NoteOpened(client.RunInfo{RunID: "ours", State: client.RunLive, Title: "a task"})
+	check := func(when string) {
+		t.Helper()
+		list, err := r.List(t.Context())
+		if err != nil || len(list) != 1 || list[0].Title != "a task" {
+			t.Errorf("%s: %+v, %v", when, list, err)
+		}
+		if info, ok, err := r.Get(t.Context(), "ours"); err != nil || !ok || info.Title != "a task" {
+			t.Errorf("%s: %+v, %v, %v", when, info, ok, err)
+		}
+	}
+	check("before the write")
+	if done, err := r.Record(t.Context(), "ours", Report{}, false); err != nil || done.Missing {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if _, ok := r.own.findUnwritten("ours"); ok {
+		t.Error("the row still counts as unwritten")
+	}
+	check("after the write")
+	if err := r.Remove(t.Context(), "ours"); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := r.List(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// TestOnlyARunThatIsCertainlyNewIsNotLookedUp: not one with a row, an id of an earlier time or an id of another form, and
+// none at all where other nodes write rows.
+func TestOnlyARunThatIsCertainlyNewIsNotLookedUp(t *testing.T) {
+	var shared, alone Index
+	earlier := client.NewID()
+	alone.OwnAlone()
+	alone.own.since = time.Now().Add(-time.Second) // as if the node had begun before the next ids are made
+	fresh, opened := client.NewID(), client.NewID()
+	alone.NoteOpened(client.RunInfo{RunID: opened})
+	if shared.own.hasNoRow(fresh) {
+		t.Error("other nodes may have written its row")
+	}
+	if !alone.own.hasNoRow(fresh) || alone.own.hasNoRow(opened) || alone.own.hasNoRow("nightly") {
+		t.Error(alone.own.hasNoRow(fresh), alone.own.hasNoRow(opened), alone.own.hasNoRow("nightly"))
+	}
+	alone.own.since = time.Now().Add(time.Second)
+	if alone.own.hasNoRow(earlier) {
+		t.Error("an id of an earlier time may have a row")
+	}
+	for range seenMax + 1 {
+		alone.own.note("another")
+		alone.own.note(client.NewID())
+	}
+	if n := len(alone.own.seen); n > seenMax {
+		t.Errorf("%d runs are remembered", n)
+	}
+}
+
+// TestTheRowOfAShortRunKeepsItsEnd: the run has ended before its request adds the row.
+func TestTheRowOfAShortRunKeepsItsEnd(t *testing.T) {
+	r := openIndex(t)
+	r.OwnAlone()
+	if _, err := r.Record(t.Context(), "ours", Report{Node: "n", Result: &event.Result{Reason: "completed"}}, true); err != nil {
+		t.Fatal(err)
+	}
+	if r.NoteOpened(client.RunInfo{RunID: "ours", State: client.RunLive, Title: "a task"}) {
+		t.Error("the row is there already")
+	}
+	if info, ok, err := r.Get(t.Context(), "ours"); err != nil || !ok || info.State != client.RunFinished {
+		t.Errorf("%+v, %v, %v", info, ok, err)
+	}
+}
+
+// TestTheRowOfADeletedRunDoesNotComeBack: the run is deleted while its first row is written.
+func TestTheRowOfADeletedRunDoesNotComeBack(t *testing.T) {
+	r := openIndex(t)
+	r.OwnAlone()
+	r.NoteOpened(client.RunInfo{RunID: "ours", State: client.RunLive})
+	err := r.changeRow(t.Context(), "ours", func(*Row) bool {
+		if err := r.Remove(t.Context(), "ours"); err != nil {
+			t.Error(err)
+		}
+		return true
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if list, err := r.List(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// TestAClosedWaiterIsForgotten: no caller waits for the run any more.
+func TestAClosedWaiterIsForgotten(t *testing.T) {
+	var r Index
+	w, other := r.NewWaiter("ours"), r.NewWaiter("ours")
+	w.Close()
+	if other.Close(); len(r.waiters.waiting) != 0 {
+		t.Errorf("%d runs still have waiters", len(r.waiters.waiting))
+	}
+}
