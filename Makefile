@@ -73,7 +73,7 @@ fuzz:     ; go test ./mailbox -run '^$$' -fuzz FuzzDecode -fuzztime $(DURATION)
 	go test ./internal/httpapi -run '^$$' -fuzz FuzzRequestDecoder -fuzztime $(DURATION)
 	go test ./client -run '^$$' -fuzz FuzzParsePositions -fuzztime $(DURATION)
 	go test ./internal/runfile -run '^$$' -fuzz FuzzRead -fuzztime $(DURATION)
-	go test ./internal/control -run '^$$' -fuzz FuzzRestoredEntry -fuzztime $(DURATION)
+	go test ./internal/control/runimport -run '^$$' -fuzz FuzzRestoredEntry -fuzztime $(DURATION)
 	go test ./internal/a2aclient -run '^$$' -fuzz FuzzA2AResults -fuzztime $(DURATION)
 	go test ./internal/a2aserver -run '^$$' -fuzz FuzzMessages -fuzztime $(DURATION)
 # Each entry point of a node. Its goroutines make coverage vary, so a minimization would not end.

@@ -15,14 +15,12 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/permission/person"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
 )
-
-// decisions are the decisions of a user about a call.
-var decisions = []spec.Decision{spec.Approve, spec.Deny, spec.Skip, spec.TextOnly}
 
 // answerQuery passes a user's decision to the agent that asked. Of several requests that answer one
 // question, the one whose mark is in the row of the run appends its answer; the others are refused. A
@@ -31,8 +29,8 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 	if err := refuseAgentProgram(ctx); err != nil {
 		return nil, err
 	}
-	if !slices.Contains(decisions, r.Decision) {
-		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision %q is invalid", r.Decision), Hint: "use " + refuse.JoinWords(decisions)}
+	if !slices.Contains(bounds.Decisions, r.Decision) {
+		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision %q is invalid", r.Decision), Hint: "use " + refuse.JoinWords(bounds.Decisions)}
 	}
 	l, q, ok, err := c.awaitQuestion(ctx, r)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
@@ -21,7 +22,7 @@ type attachments struct {
 // attachPart stores a part of a file that will be attached to the prompt of a run, before the
 // run exists. It is idempotent: a client may send the same part again.
 func (c *attachments) attachPart(ctx context.Context, r client.AttachRequest) (any, error) {
-	if err := checkRunID(r.RunID); err != nil {
+	if err := bounds.CheckRunID(r.RunID); err != nil {
 		return nil, err
 	}
 	if n := len(r.Data); n == 0 || n > client.AttachPartBytes {

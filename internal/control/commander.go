@@ -155,15 +155,12 @@ func (c *commander) checkAtWork(ctx context.Context, l runView, id spec.ID) erro
 	return nil
 }
 
-const (
-	policyHint  = "`troupe policy test FILE` checks a policy; see docs/policy.md"
-	policyByMax = 200 // bytes of the name of who sets a policy
-)
+const policyByMax = 200 // bytes of the name of who sets a policy
 
 func (c *commander) setPolicy(ctx context.Context, r client.PolicyRequest) (any, error) {
 	compiled, err := policy.Compile(r.Policy)
 	if err != nil {
-		return nil, &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: policyHint}
+		return nil, &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: refuse.PolicyHint}
 	}
 	if len(r.By) > policyByMax {
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("by has %d bytes, at most %d are allowed", len(r.By), policyByMax)}
@@ -172,22 +169,8 @@ func (c *commander) setPolicy(ctx context.Context, r client.PolicyRequest) (any,
 	return c.appendCommand(ctx, r.RunID, r.Request, "", "", f.Kind(), f)
 }
 
-// negativeLimit returns the first negative limit, and its name in a request; n is 0 if there is none.
-func negativeLimit(l spec.RunLimits) (name string, n int64) {
-	for _, limit := range [...]struct {
-		name string
-		n    int64
-	}{{"tokens", l.Tokens}, {"nano_usd", l.Nano}, {"tool_calls", l.Calls}, {"depth", int64(l.Depth)}, {"children", int64(l.Children)},
-		{"agents", int64(l.Agents)}, {"messages", int64(l.Messages)}, {"backlog", int64(l.Backlog)}, {"backlog_lease_ms", l.LeaseMS}} {
-		if limit.n < 0 {
-			return limit.name, limit.n
-		}
-	}
-	return "", 0
-}
-
 func (c *commander) setBudget(ctx context.Context, r client.BudgetRequest) (any, error) {
-	if name, n := negativeLimit(r.Limits); n < 0 {
+	if name, n := bounds.NegativeLimit(r.Limits); n < 0 {
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("limits must not be negative: %s is %d", name, n), Hint: "use 0 for the default"}
 	}
 	if r.Agent != "" {

@@ -32,8 +32,6 @@ const (
 	toolsAtOnce  = 64
 )
 
-const contextHint = "`troupe context RUN` shows the layers and tools; see docs/context.md"
-
 // changeContext serves the verb context: it changes the context of an agent, or returns it if
 // the request changes nothing.
 func (c *commander) changeContext(ctx context.Context, r client.ContextRequest) (any, error) {
@@ -157,7 +155,7 @@ func checkRequestsLeft(at mailbox.Address, requests int) error {
 }
 
 func badContext(format string, args ...any) error {
-	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf(format, args...), Hint: contextHint}
+	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf(format, args...), Hint: refuse.ContextHint}
 }
 
 // readContext returns the context of an agent, as its next request has it.

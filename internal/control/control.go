@@ -19,6 +19,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/control/runevent"
+	"github.com/troupe-run/troupe/internal/control/runimport"
 	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/workgroup"
 	"github.com/troupe-run/troupe/mailbox"
@@ -41,12 +42,12 @@ type Config struct {
 	// CheckRestored refuses a run from a file that has a right which a new run would not get here; named are the files
 	// that it may use. Default: no run is restored.
 	CheckRestored       func(o supervisor.Opened, named client.RunRequest) error
-	CheckRestoredChange func(o supervisor.Opened, named client.RunRequest, change RecordedChange) error
+	CheckRestoredChange func(o supervisor.Opened, named client.RunRequest, change runimport.RecordedChange) error
 	// PlaceRestored returns where a run from a file goes on in the directory that named names: the directory without
 	// links, and the node pool. Default: a run goes on where it was.
 	PlaceRestored func(named client.RunRequest) (dir, pool string, err error)
-	ForkModel     modelChooser // default: a fork keeps the model
-	FindTools     toolFinder   // default: no tool is added to live agents
+	ForkModel     runimport.ModelChooser // default: a fork keeps the model
+	FindTools     toolFinder             // default: no tool is added to live agents
 	// ParseNarrowing reads what a request takes from live agents. Default: nothing is taken.
 	ParseNarrowing func(supervisor.Opened, client.PermissionsRequest) (spec.Narrowing, error)
 	// NarrowOn sends what a request takes from live agents to the nodes of a machine, in the name of an owner; "": an operator.
@@ -149,7 +150,7 @@ func (c *Control) verbHandlers() map[string]verbHandler {
 		"prune":         handleJSON(o, p.remover.pruneRuns),
 		"logs":          handleJSON(o, p.viewer.listLogs),
 		"blob":          handleJSON(o, p.viewer.readBlob),
-		"restore":       handleJSON(o, p.restorer.restoreRun),
+		"restore":       handleJSON(o, p.restorer.Restore),
 		"context":       handleJSON(o, p.commander.changeContext),
 		"backlog":       handleJSON(o, p.commander.changeBacklog),
 		"permissions":   handleJSON(o, p.commander.changePermissions),

@@ -11,6 +11,7 @@
 //   - bounds, workgroup: the limits of a request; the goroutines of the service
 //   - runindex: the index of runs, and the callers that wait for them
 //   - runlog: what logs say, by a replay; the logs of conversations and schedules, which belong to no actor
+//   - runimport: runs from files, and forks of a tree
 //   - runevent: the events of runs again, from their logs
 //
 // The files:
@@ -30,8 +31,7 @@
 //   - delete.go, prune.go, retention.go, retainplan.go, nearlyfull.go: the removal of runs
 //   - lanes.go, lanelogs.go, lanevisits.go, conversations.go: conversations
 //   - schedules.go, scheduler.go, scheduletrigger.go: schedules
-//   - restore.go, restorecheck.go, restorechanges.go, restoremove.go, import.go: runs from files
-//   - forktree.go, forklogs.go, forkchange.go, forkrules.go: forks of a tree
+//   - imports.go: what package runimport needs of the others
 //   - nodes.go, inspect.go, loghealth.go, nodeevents.go: nodes, their logs and their events
 //   - schema.go, schemas/: the JSON Schemas of events
 package control

@@ -17,6 +17,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -118,7 +119,7 @@ func (c *viewer) exportHistory(ctx context.Context, r client.ExportRequest) (any
 
 // storeHistoryPart stores a part of an imported history before the run that begins with it.
 func (c *histories) storeHistoryPart(ctx context.Context, r client.RecallRequest) (any, error) {
-	if err := checkRunID(r.RunID); err != nil {
+	if err := bounds.CheckRunID(r.RunID); err != nil {
 		return nil, err
 	}
 	if err := names.CheckToken(r.Past); err != nil {

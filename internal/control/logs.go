@@ -7,12 +7,10 @@ import (
 	"slices"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/mailbox"
 )
-
-// logPageBytes is the most bytes of entries, or of a blob, in one reply: as base64 they grow by a third.
-const logPageBytes = 384 << 10
 
 // listLogs lists the logs of a run, or returns a page of one of them, as the store holds it.
 func (c *viewer) listLogs(ctx context.Context, r client.LogsRequest) (any, error) {
@@ -32,7 +30,7 @@ func (c *viewer) listLogs(ctx context.Context, r client.LogsRequest) (any, error
 	}
 	page, size := client.LogsPage{}, 0
 	err = c.cfg.Post.Read(ctx, r.Log, r.After, 0, func(m mailbox.Message) error {
-		if size += len(m.Data); size > logPageBytes && len(page.Entries) > 0 {
+		if size += len(m.Data); size > bounds.LogPageBytes && len(page.Entries) > 0 {
 			page.More = true
 			return runlog.ErrEnough
 		}
@@ -59,7 +57,7 @@ func (c *viewer) readBlob(ctx context.Context, r client.BlobRequest) (any, error
 	if c.cfg.Blobs == nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "this node stores no blobs", Hint: "ask a node that runs agents"}
 	}
-	data, size, err := c.cfg.Blobs.Get(ctx, r.RunID, r.Blob, r.Offset, logPageBytes)
+	data, size, err := c.cfg.Blobs.Get(ctx, r.RunID, r.Blob, r.Offset, bounds.LogPageBytes)
 	switch {
 	case errors.Is(err, mailbox.ErrNoBlob):
 		return nil, &client.Error{Code: client.CodeNotFound, Text: err.Error(), Hint: "the logs name the blobs of a run"}

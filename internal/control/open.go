@@ -3,7 +3,6 @@ package control
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -12,7 +11,8 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/runimport"
 	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
@@ -33,7 +33,7 @@ type opener struct {
 	canceler  *canceler
 	histories *histories
 	keeper    *laneKeeper
-	forker    *treeForker
+	forker    *runimport.Forker
 	locks     *runLocks
 	// opening has a slot for each run that is opened now; nil: other nodes open runs on the same logs, too.
 	opening chan struct{}
@@ -47,13 +47,13 @@ const (
 	opensPerProcessorSynced = 8
 )
 
-func newOpener(p *parts, forker *treeForker) *opener {
+func newOpener(p *parts, forker *runimport.Forker) *opener {
 	c := &opener{cfg: p.cfg, lookup: p.lookup, owners: p.owners, lanes: p.lanes, schedules: p.schedules, admission: p.admission, commander: p.commander, canceler: p.canceler,
 		histories: p.histories, keeper: p.keeper, forker: forker, locks: p.locks}
 	if p.cfg.Cluster == nil {
 		c.opening = make(chan struct{}, opensAtOnce(p.cfg.LogsSynced)*runtime.GOMAXPROCS(0))
 	}
-	forker.reopen = c.reopenRun
+	forker.Reopen = c.reopenRun
 	return c
 }
 
@@ -72,7 +72,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 			return nil, err
 		}
 	}
-	if err := cmp.Or(checkRunID(r.RunID), checkNamedOwner(r.Owner)); err != nil {
+	if err := cmp.Or(bounds.CheckRunID(r.RunID), checkNamedOwner(r.Owner)); err != nil {
 		return nil, err
 	}
 	if r.DryRun {
@@ -88,8 +88,8 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	}
 	// the value of the caller goes into each log of the run, and to MCP servers
 	r.Trace = telemetry.CleanTraceparent(r.Trace)
-	if point, ok := parseForkPoint(r.Fork); ok && !r.Resume {
-		return c.forker.forkTree(ctx, r, point)
+	if point, ok := runimport.ParseForkPoint(r.Fork); ok && !r.Resume {
+		return c.forker.Fork(ctx, r, point)
 	}
 	if r.Instead != "" {
 		return nil, &client.Error{Code: client.CodeBad, Text: "`instead` is only valid with a fork of a tree", Hint: "name the result or the question that it replaces: fork is RUN@AGENT:CALL or RUN@AGENT:QUESTION"}
@@ -204,26 +204,6 @@ func (c *opener) purgeUploadedHistory(ctx context.Context, root mailbox.Address)
 		c.cfg.logger().Warn("cannot remove uploaded history", "log", root.Bare(), "error", err)
 	}
 }
-
-// checkRunID rejects an id that no run can have.
-func checkRunID(run string) error {
-	err := names.CheckToken(run)
-	switch {
-	case err == nil && mailbox.IsReserved(run):
-		err = errReservedID
-	case err == nil && strings.HasPrefix(run, "_"): // see ClusterRun
-		err = errClusterID
-	}
-	if err != nil {
-		return &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "use a lower-case ULID"}
-	}
-	return nil
-}
-
-var (
-	errReservedID = errors.New("this id is reserved for the logs of conversations and schedules")
-	errClusterID  = errors.New("ids that begin with _ are reserved for the events of the cluster")
-)
 
 // reopenRun continues a run that exists already.
 func (c *opener) reopenRun(ctx context.Context, known client.RunInfo, r client.RunRequest) (client.RunAccepted, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/lane"
@@ -154,7 +155,7 @@ func (c *ownerCheck) checkOwnRun(ctx context.Context, run, owner string) error {
 // a log and without a row.
 func (c *ownerCheck) ownerOf(ctx context.Context, run string) (owner string, exists bool, err error) {
 	row, listed, err := c.cfg.Runs.GetRow(ctx, run)
-	if err != nil || !listed && checkRunID(run) != nil {
+	if err != nil || !listed && bounds.CheckRunID(run) != nil {
 		return "", false, err
 	}
 	o, found, err := readOpened(ctx, c.cfg.Post, run)

@@ -1,6 +1,9 @@
 package control
 
-import "github.com/troupe-run/troupe/internal/control/runlog"
+import (
+	"github.com/troupe-run/troupe/internal/control/runimport"
+	"github.com/troupe-run/troupe/internal/control/runlog"
+)
 
 // parts are what serves the verbs. Each has one job, and fields for the parts that it uses:
 //
@@ -36,7 +39,7 @@ type parts struct {
 	histories   *histories
 	keeper      *laneKeeper
 	attachments *attachments
-	restorer    *restorer
+	restorer    *runimport.Restorer
 	opener      *opener
 	viewer      *viewer
 }
@@ -51,9 +54,9 @@ func newParts(cfg *Config) *parts {
 	p.histories = &histories{cfg, p.lookup, p.views, p.admission}
 	p.keeper = newLaneKeeper(p)
 	p.attachments = &attachments{cfg, p.locks, p.admission}
-	check, importer := &runFileCheck{cfg}, &runImporter{cfg}
-	p.restorer = &restorer{cfg, p.locks, p.admission, check, importer}
-	p.opener = newOpener(p, &treeForker{cfg: cfg, locks: p.locks, lookup: p.lookup, admission: p.admission, check: check, importer: importer})
+	imports := importConfig(p)
+	p.restorer = runimport.NewRestorer(imports)
+	p.opener = newOpener(p, runimport.NewForker(imports))
 	p.viewer = &viewer{cfg: cfg, lookup: p.lookup, views: p.views, lanes: p.lanes, schedules: p.schedules, states: p.states}
 	return p
 }

@@ -41,9 +41,9 @@ type retention struct {
 	lanes   *laneLogs
 	remover *remover
 
-	limits retentionLimits
-	wake   chan struct{} // has room for one signal
-	warnedNearlyFull bool // it was reported that the stores are nearly full
+	limits           retentionLimits
+	wake             chan struct{} // has room for one signal
+	warnedNearlyFull bool          // it was reported that the stores are nearly full
 
 	sweptAt    time.Time // of tombstones
 	sweepAfter string    // the address after which the sweep of tombstones continues; "": at the beginning

@@ -7,6 +7,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/a2aclient"
 	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/control/runimport"
 	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/runspec"
 	"github.com/troupe-run/troupe/internal/toolset"
@@ -75,7 +76,7 @@ func withRestore(n *Node, c control.Config) control.Config {
 	c.CheckRestored = func(o supervisor.Opened, named client.RunRequest) error {
 		return runspec.CheckRestored(n.builder, o, named)
 	}
-	c.CheckRestoredChange = func(o supervisor.Opened, named client.RunRequest, change control.RecordedChange) error {
+	c.CheckRestoredChange = func(o supervisor.Opened, named client.RunRequest, change runimport.RecordedChange) error {
 		if change.Limits != nil {
 			return runspec.CheckSetLimits(o, *change.Limits)
 		}

@@ -33,3 +33,9 @@ const RetryAfter = 250 * time.Millisecond
 
 // ErrBusy refuses a request that found no turn.
 var ErrBusy = &client.Error{Code: client.CodeLimit, Text: "too many requests of this verb at once", Hint: "ask again in a moment", Retry: RetryAfter}
+
+// PolicyHint says how a policy is checked.
+const PolicyHint = "`troupe policy test FILE` checks a policy; see docs/policy.md"
+
+// ContextHint says how the context of a run is shown.
+const ContextHint = "`troupe context RUN` shows the layers and tools; see docs/context.md"

@@ -15,7 +15,7 @@ import (
 )
 
 // A fork of a simulated run begins with the logs of the run at a consistent cut, which is the product's
-// (runfile.CutFork), and with the marks that the product appends (internal/control/forkchange.go). It keeps the
+// (runfile.CutFork), and with the marks that the product appends (internal/control/runimport/forkchange.go). It keeps the
 // id of the run, as one that is restored does. A new simulator reads the entries of the cut in the order in
 // which they were stored, so its judges know what the logs say, and plays on with the plan of the seed, without
 // damage and forged entries.

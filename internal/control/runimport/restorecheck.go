@@ -1,4 +1,4 @@
-package control
+package runimport
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ import (
 )
 
 // Anybody may have written a run file. So a node restores a run only if
-//   - its first entry gives it no right that a new run would not get here (Config.CheckRestored);
+//   - its first entry gives it no right that a new run would not get here (ImportConfig.CheckRestored);
 //   - the logs keep the rules of the logs, and this version decides the same from them: then the file can only
 //     contain what the world has said, and not other tasks, budgets or ends;
 //   - the restoring user takes the responsibility for approvals that the file says people or hooks have given.
@@ -77,7 +77,7 @@ func (c *runFileCheck) checkRestore(f runfile.File, r client.RestoreRequest, now
 	if err := checked.checkOriginal(f, r); err != nil {
 		return checked, err
 	}
-	answers, err := checked.addAnswers(r, now)
+	answers, err := checked.addAnswers(c.cfg.Answers, r, now)
 	if err != nil {
 		return checked, err
 	}
@@ -244,33 +244,32 @@ func countPassedCalls(agents map[spec.ID]agent.State) (n int) {
 
 // addAnswers makes the entries of answers that are given in advance, and notes their questions. The id of an answer
 // depends on its question and on who decides what, so a restore that is repeated makes the same entries.
-func (c *checkedRestore) addAnswers(r client.RestoreRequest, now time.Time) (entries []mailbox.Message, err error) {
+func (c *checkedRestore) addAnswers(answers Answers, r client.RestoreRequest, now time.Time) (entries []mailbox.Message, err error) {
 	if len(r.Answers) == 0 {
 		return nil, nil
 	}
 	summary := c.replayed.Super.Summary(true)
-	view := runView{row: runindex.Row{RunInfo: client.RunInfo{RunID: c.run}}, summary: summary}
 	for _, a := range r.Answers {
 		a.RunID, a.Request = c.run, "restore"
-		q, ok, err := findQuestion(view, a)
+		q, ok, err := answers.Find(c.run, summary, a)
 		if err != nil {
 			return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("several agents ask %.80q in the file of %s", a.Query, c.run), Hint: "name the agent, as in AGENT/QUERY; " + describeOpen(summary)}
 		}
 		if !ok || c.isOver() {
 			return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("no question %.80q is open in the file of %s", a.Query, c.run), Hint: describeOpen(summary)}
 		}
-		if !slices.Contains(decisions, a.Decision) {
-			return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision %q is invalid", a.Decision), Hint: "use " + refuse.JoinWords(decisions)}
+		if !slices.Contains(bounds.Decisions, a.Decision) {
+			return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision %q is invalid", a.Decision), Hint: "use " + refuse.JoinWords(bounds.Decisions)}
 		}
-		if err := checkAnswer(a, q, now); err != nil {
+		if err := answers.Check(a, q, now); err != nil {
 			return nil, err
 		}
-		fact := answerFact(a, q)
+		fact := answers.Fact(a, q)
 		body, err := mailbox.Marshal(fact)
 		if err != nil {
 			return nil, fmt.Errorf("control: restore: %w", err)
 		}
-		data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: answerID(a), Kind: fact.Kind(), Body: body}}})
+		data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: answers.ID(a), Kind: fact.Kind(), Body: body}}})
 		if err != nil {
 			return nil, fmt.Errorf("control: restore: %w", err)
 		}

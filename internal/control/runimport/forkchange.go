@@ -1,4 +1,4 @@
-package control
+package runimport
 
 import (
 	"cmp"
@@ -11,8 +11,10 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/permission/person"
 	"github.com/troupe-run/troupe/internal/policy"
+	"github.com/troupe-run/troupe/internal/refuse"
 	recorded "github.com/troupe-run/troupe/internal/replay"
 	"github.com/troupe-run/troupe/internal/runfile"
 	"github.com/troupe-run/troupe/internal/suggest"
@@ -31,16 +33,16 @@ type forkChanges struct {
 	atMS     int64
 }
 
-// modelChooser returns the model with which a fork of a run goes on, and the limit in money that it
+// ModelChooser returns the model with which a fork of a run goes on, and the limit in money that it
 // needs; nil and 0: those of the run.
-type modelChooser func(o supervisor.Opened, named client.RunRequest) (set *agent.ModelSet, nano int64, err error)
+type ModelChooser func(o supervisor.Opened, named client.RunRequest) (set *agent.ModelSet, nano int64, err error)
 
-func newForkChanges(r client.RunRequest, p forkPoint, original *recorded.Run, at int64, choose modelChooser) (forkChanges, error) {
+func newForkChanges(r client.RunRequest, p forkPoint, original *recorded.Run, at int64, choose ModelChooser) (forkChanges, error) {
 	what := forkChanges{request: r, point: p, original: original, atMS: at}
 	if r.Policy != nil {
 		compiled, err := policy.Compile(*r.Policy)
 		if err != nil {
-			return what, &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: policyHint}
+			return what, &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: refuse.PolicyHint}
 		}
 		what.policy = &compiled
 	}
@@ -245,7 +247,7 @@ func (w forkChanges) answerOpen(m mailbox.Message) ([]mailbox.Message, error) {
 
 // parseInstead reads an answer: a decision, or a text.
 func parseInstead(text string) (spec.Decision, string) {
-	if d := spec.Decision(text); d != spec.TextOnly && slices.Contains(decisions, d) {
+	if d := spec.Decision(text); d != spec.TextOnly && slices.Contains(bounds.Decisions, d) {
 		return d, ""
 	}
 	return spec.TextOnly, text
@@ -254,7 +256,7 @@ func parseInstead(text string) (spec.Decision, string) {
 // checkInstead refuses a word that is almost a decision: as a text it would be the result of the
 // call that is asked about.
 func checkInstead(text string) error {
-	for _, d := range decisions {
+	for _, d := range bounds.Decisions {
 		if d != spec.TextOnly && text != string(d) && suggest.Misspells(text, string(d)) {
 			return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("instead %.40q is almost the decision %s", text, d), Hint: "write " + string(d) + ", or a longer text"}
 		}

@@ -1,4 +1,4 @@
-package control
+package runimport
 
 import (
 	"bytes"
@@ -21,18 +21,18 @@ import (
 // forkedRun forks a recorded run as a node does, without a store.
 func forkedRun(f runfile.File, r client.RunRequest, p forkPoint) (checkedRestore, error) {
 	now := time.UnixMilli(newestStamp(f.Entries)).Add(time.Hour)
-	c := newParts(&Config{Redact: bytes.Clone, CheckRestored: func(supervisor.Opened, client.RunRequest) error { return nil },
-		CheckRestoredChange: func(supervisor.Opened, client.RunRequest, RecordedChange) error { return nil }})
+	c := &runFileCheck{&Config{Redact: bytes.Clone, CheckRestored: func(supervisor.Opened, client.RunRequest) error { return nil },
+		CheckRestoredChange: func(supervisor.Opened, client.RunRequest, RecordedChange) error { return nil }}}
 	entries, err := makeFork(f.Entries, r, p, now, nil)
 	if err != nil {
 		return checkedRestore{}, err
 	}
-	return c.restorer.check.judgeLogs(runfile.File{Header: runfile.Header{Run: r.RunID, Dump: true}, Entries: entries}, client.RunRequest{})
+	return c.judgeLogs(runfile.File{Header: runfile.Header{Run: r.RunID, Dump: true}, Entries: entries}, client.RunRequest{})
 }
 
 func recordedFiles(t *testing.T) map[string]runfile.File {
 	t.Helper()
-	paths, err := filepath.Glob("../replay/testdata/runs/*/*.jsonl")
+	paths, err := filepath.Glob("../../replay/testdata/runs/*/*.jsonl")
 	if err != nil || len(paths) < 18 {
 		t.Fatal(err, len(paths))
 	}
@@ -146,7 +146,7 @@ func resultsOf(s agent.State) string {
 // its log. Nobody is asked it again meanwhile; a question without an answer stays open.
 func TestTheAnswerOfAForkIsMarkedAsGiven(t *testing.T) {
 	t.Parallel()
-	f := recordedFiles(t)["../replay/testdata/runs/0.1.0/parked_and_answered.jsonl"]
+	f := recordedFiles(t)["../../replay/testdata/runs/0.1.0/parked_and_answered.jsonl"]
 	answered, err := forkedRun(f, client.RunRequest{RunID: "other", Instead: "the blue one"}, forkPoint{f.Header.Run, "root", "1-0.1"})
 	if err != nil {
 		t.Fatal(err)

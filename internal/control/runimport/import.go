@@ -1,4 +1,4 @@
-package control
+package runimport
 
 import (
 	"bytes"
@@ -37,7 +37,7 @@ type importedLogs struct {
 func (c *runImporter) readImported(ctx context.Context, checked checkedRestore) (held importedLogs, err error) {
 	held = importedLogs{entries: map[mailbox.Address]int{}, newest: map[mailbox.Address]uint64{}}
 	same, super := true, mailbox.At(checked.run, mailbox.Super)
-	err = c.cfg.Post.ReadRun(ctx, checked.run, func(m mailbox.Message) error {
+	err = c.cfg.Store.ReadRun(ctx, checked.run, func(m mailbox.Message) error {
 		log, n := checked.logs[m.To], held.entries[m.To]
 		switch {
 		case m.Imported && n < len(log) && bytes.Equal(log[n].Data, m.Data):
@@ -59,14 +59,14 @@ func (c *runImporter) readImported(ctx context.Context, checked checkedRestore) 
 	case err != nil:
 		return held, fmt.Errorf("control: restore: read %s: %w", checked.run, err)
 	case len(held.newest) == 0 && same:
-		_, listed, err := c.cfg.Runs.Get(ctx, checked.run)
+		_, listed, err := c.cfg.Index.Get(ctx, checked.run)
 		if err != nil || !listed {
 			return held, err
 		}
 	case same:
 		return held, nil
 	}
-	if err := runlog.ExplainMissing(ctx, c.cfg.Post, checked.run); refuse.IsGone(err) {
+	if err := runlog.ExplainMissing(ctx, c.cfg.Store, checked.run); refuse.IsGone(err) {
 		return held, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("run %s was deleted here less than 30 days ago", checked.run), Hint: "restore it into another state directory or on another server"}
 	}
 	refused := &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("there is a run %s here, and it is not a restore of this file with the same answers", checked.run),
@@ -103,7 +103,7 @@ func (c *runImporter) importRun(ctx context.Context, f runfile.File, checked che
 			return true, nil
 		}
 		n := min(size, len(missing))
-		if err := c.cfg.Post.Import(ctx, held.newest, missing[:n]); err != nil {
+		if err := c.cfg.Store.Import(ctx, held.newest, missing[:n]); err != nil {
 			return false, fmt.Errorf("control: restore: %w", err)
 		}
 		if missing, size = missing[n:], restoreChunk; len(missing) == 0 {
@@ -118,7 +118,7 @@ func (c *runImporter) importRun(ctx context.Context, f runfile.File, checked che
 
 // repeatFirst appends the first entry of a log once more. It is read as a repetition.
 func (c *runImporter) repeatFirst(ctx context.Context, checked checkedRestore, at mailbox.Address) error {
-	if _, err := mailbox.Put(ctx, c.cfg.Post, at, checked.logs[at][0].Data); err != nil {
+	if _, err := mailbox.Put(ctx, c.cfg.Store, at, checked.logs[at][0].Data); err != nil {
 		return fmt.Errorf("control: restore: %w", err)
 	}
 	return nil
@@ -126,8 +126,8 @@ func (c *runImporter) repeatFirst(ctx context.Context, checked checkedRestore, a
 
 // listRestored writes the row of the run.
 func (c *runImporter) listRestored(ctx context.Context, checked checkedRestore) error {
-	report := runindex.Report{Node: c.cfg.Name, State: checked.replayed.Super}
-	err := c.cfg.Post.Read(ctx, mailbox.At(checked.run, mailbox.Super), 0, 0, func(m mailbox.Message) error {
+	report := runindex.Report{Node: c.cfg.Node, State: checked.replayed.Super}
+	err := c.cfg.Store.Read(ctx, mailbox.At(checked.run, mailbox.Super), 0, 0, func(m mailbox.Message) error {
 		if m.Imported {
 			report.Place = m.Place
 		}
@@ -140,11 +140,11 @@ func (c *runImporter) listRestored(ctx context.Context, checked checkedRestore) 
 		result := report.State.Result()
 		report.Result = &result
 	}
-	if _, err = c.cfg.Runs.Record(ctx, checked.run, report, true); err != nil {
+	if _, err = c.cfg.Index.Record(ctx, checked.run, report, true); err != nil {
 		return err
 	}
 	for _, a := range checked.answeredQuestions() { // or the run seems to wait until its agents have read the answers
-		err := c.cfg.Runs.ClaimAnswer(ctx, checked.run, a, runindex.RowSummary{Summary: report.State.Summary(true), Place: report.Place, Form: mailbox.Form})
+		err := c.cfg.Index.ClaimAnswer(ctx, checked.run, a, runindex.RowSummary{Summary: report.State.Summary(true), Place: report.Place, Form: mailbox.Form})
 		if err != nil && !refuse.HasCode(err, client.CodeConflict) { // then its agent has read the answer already
 			return err
 		}

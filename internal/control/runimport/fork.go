@@ -1,4 +1,4 @@
-package control
+package runimport
 
 import (
 	"cmp"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/promptlayer"
 	"github.com/troupe-run/troupe/internal/refuse"
@@ -34,38 +35,35 @@ type forkPoint struct{ run, agent, point string }
 
 func (p forkPoint) String() string { return p.run + "@" + p.agent + ":" + p.point }
 
-// parseForkPoint parses the point of a fork of a tree; ok is false for RUN and RUN@TURN, which fork a history.
-func parseForkPoint(text string) (p forkPoint, ok bool) {
+// ParseForkPoint parses the point of a fork of a tree; ok is false for RUN and RUN@TURN, which fork a history.
+func ParseForkPoint(text string) (p forkPoint, ok bool) {
 	run, rest, _ := strings.Cut(text, "@")
 	who, point, ok := strings.Cut(rest, ":")
 	return forkPoint{run, who, point}, ok
 }
 
-// treeForker makes forks of trees, and imports them.
-type treeForker struct {
-	cfg       *Config
-	locks     *runLocks
-	lookup    *lookup
-	admission *admission
-	check     *runFileCheck
-	importer  *runImporter
-	// reopen continues the run that has the id of the fork already.
-	reopen func(ctx context.Context, known client.RunInfo, r client.RunRequest) (client.RunAccepted, error)
+// Forker makes forks of trees, and imports them.
+type Forker struct {
+	cfg      *Config
+	check    *runFileCheck
+	importer *runImporter
+	// Reopen continues the run that has the id of the fork already.
+	Reopen func(ctx context.Context, known client.RunInfo, r client.RunRequest) (client.RunAccepted, error)
 }
 
-// forkTree opens a run that begins as another one was at a point.
-func (c *treeForker) forkTree(ctx context.Context, r client.RunRequest, p forkPoint) (any, error) {
+// Fork opens a run that begins as another one was at a point.
+func (c *Forker) Fork(ctx context.Context, r client.RunRequest, p forkPoint) (any, error) {
 	if c.cfg.CheckRestored == nil || c.cfg.Blobs == nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "this node forks no trees", Hint: "ask a node that builds runs"}
 	}
 	for _, lock := range []string{restoreLock, r.RunID} {
-		done, err := c.locks.lockRun(ctx, lock)
+		done, err := c.cfg.Lock(ctx, lock)
 		if err != nil {
 			return nil, err
 		}
 		defer done()
 	}
-	known, listed, err := c.cfg.Runs.GetRow(ctx, r.RunID)
+	known, listed, err := c.cfg.Index.GetRow(ctx, r.RunID)
 	switch {
 	case err != nil:
 		return nil, err
@@ -75,9 +73,9 @@ func (c *treeForker) forkTree(ctx context.Context, r client.RunRequest, p forkPo
 		if err := c.checkSameFork(ctx, r.RunID, p); err != nil {
 			return nil, err
 		}
-		return c.reopen(ctx, known.RunInfo, client.RunRequest{RunID: r.RunID})
+		return c.Reopen(ctx, known.RunInfo, client.RunRequest{RunID: r.RunID})
 	}
-	if err := cmp.Or(checkForkRequest(r, p), c.admission.checkRoom(ctx), c.cfg.Queue.checkFull()); err != nil {
+	if err := cmp.Or(checkForkRequest(r, p), c.cfg.CheckRoom(ctx), c.cfg.CheckQueue()); err != nil {
 		return nil, err
 	}
 	f, checked, err := c.forkFile(ctx, r, p)
@@ -113,10 +111,10 @@ func (c *treeForker) forkTree(ctx context.Context, r client.RunRequest, p forkPo
 }
 
 // checkSameFork refuses a request for a fork whose id another run has: its client would take that run for the fork.
-func (c *treeForker) checkSameFork(ctx context.Context, run string, p forkPoint) error {
+func (c *Forker) checkSameFork(ctx context.Context, run string, p forkPoint) error {
 	var first runfile.File
 	first.Header.Run = run
-	err := c.cfg.Post.Read(ctx, mailbox.At(run, mailbox.Super), 0, 0, func(m mailbox.Message) error {
+	err := c.cfg.Store.Read(ctx, mailbox.At(run, mailbox.Super), 0, 0, func(m mailbox.Message) error {
 		first.Entries = append(first.Entries, m)
 		return runlog.ErrEnough
 	})
@@ -153,11 +151,11 @@ func checkForkRequest(r client.RunRequest, p forkPoint) error {
 	}
 	for _, l := range r.Layers {
 		if err := promptlayer.Validate(l); err != nil {
-			return &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: contextHint}
+			return &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: refuse.ContextHint}
 		}
 	}
 	if err := promptlayer.Check(r.Layers); err != nil {
-		return &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: contextHint}
+		return &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: refuse.ContextHint}
 	}
 	return checkInstead(r.Instead)
 }
@@ -169,12 +167,12 @@ const forkEntriesMax = 20_000
 const forkTextMax = 64 << 10
 
 // forkFile makes the logs of a fork and checks them.
-func (c *treeForker) forkFile(ctx context.Context, r client.RunRequest, p forkPoint) (f runfile.File, checked checkedRestore, err error) {
+func (c *Forker) forkFile(ctx context.Context, r client.RunRequest, p forkPoint) (f runfile.File, checked checkedRestore, err error) {
 	entries, err := c.readTree(ctx, p)
 	if err != nil {
 		return f, checked, err
 	}
-	f = runfile.File{Header: runfile.Header{Run: r.RunID, Dump: true, WrittenBy: Version()}, Blobs: map[string][]byte{}}
+	f = runfile.File{Header: runfile.Header{Run: r.RunID, Dump: true, WrittenBy: c.cfg.Version}, Blobs: map[string][]byte{}}
 	if f.Entries, err = makeFork(entries, r, p, c.cfg.Now(), c.cfg.ForkModel); err != nil {
 		return f, checked, err
 	}
@@ -189,7 +187,7 @@ func (c *treeForker) forkFile(ctx context.Context, r client.RunRequest, p forkPo
 }
 
 // makeFork makes the entries of a fork from those of its original.
-func makeFork(entries []mailbox.Message, r client.RunRequest, p forkPoint, now time.Time, choose modelChooser) ([]mailbox.Message, error) {
+func makeFork(entries []mailbox.Message, r client.RunRequest, p forkPoint, now time.Time, choose ModelChooser) ([]mailbox.Message, error) {
 	cut, original, err := cutTree(entries, p)
 	if err != nil {
 		return nil, err
@@ -223,13 +221,13 @@ func makeFork(entries []mailbox.Message, r client.RunRequest, p forkPoint, now t
 }
 
 // readTree reads the logs of a run at a consistent cut.
-func (c *treeForker) readTree(ctx context.Context, p forkPoint) ([]mailbox.Message, error) {
-	if _, err := c.lookup.findRun(ctx, p.run); err != nil {
+func (c *Forker) readTree(ctx context.Context, p forkPoint) ([]mailbox.Message, error) {
+	if _, err := c.cfg.FindRun(ctx, p.run); err != nil {
 		return nil, err
 	}
 	var reads [2][]mailbox.Message
 	for i := range reads {
-		err := c.cfg.Post.ReadRun(ctx, p.run, func(m mailbox.Message) error {
+		err := c.cfg.Store.ReadRun(ctx, p.run, func(m mailbox.Message) error {
 			if len(reads[i]) >= forkEntriesMax {
 				return badFile("fork the history of its root: RUN@TURN", "%s has more than %d entries", p.run, forkEntriesMax)
 			}
@@ -327,11 +325,11 @@ func newestStamp(entries []mailbox.Message) (at int64) {
 }
 
 // copyBlobs reads the blobs that the logs of a fork name.
-func (c *treeForker) copyBlobs(ctx context.Context, run string, f *runfile.File) error {
+func (c *Forker) copyBlobs(ctx context.Context, run string, f *runfile.File) error {
 	for _, ref := range runfile.NamedBlobs(f.Entries) {
 		var whole []byte
 		for size := int64(1); int64(len(whole)) < size; {
-			part, all, err := c.cfg.Blobs.Get(ctx, run, ref, int64(len(whole)), logPageBytes)
+			part, all, err := c.cfg.Blobs.Get(ctx, run, ref, int64(len(whole)), bounds.LogPageBytes)
 			if err != nil {
 				return fmt.Errorf("control: fork: blob of %s: %w", run, err)
 			}

@@ -1,4 +1,4 @@
-package control
+package runimport
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 // FuzzRestoredEntry: whatever an entry of a file holds, the file is refused with a reason, or it is a state of the run: then
 // its entries are imported in the order of each log.
 func FuzzRestoredEntry(f *testing.F) {
-	paths, err := filepath.Glob("../replay/testdata/runs/0.1.0/*.jsonl")
+	paths, err := filepath.Glob("../../replay/testdata/runs/0.1.0/*.jsonl")
 	if err != nil || len(paths) == 0 {
 		f.Fatal(err, len(paths))
 	}
@@ -39,14 +39,14 @@ func FuzzRestoredEntry(f *testing.F) {
 			}
 		}
 	}
-	c := newParts(&Config{Redact: bytes.Clone, CheckRestored: func(supervisor.Opened, client.RunRequest) error { return nil },
-		CheckRestoredChange: func(supervisor.Opened, client.RunRequest, RecordedChange) error { return nil }})
+	c := &runFileCheck{&Config{Redact: bytes.Clone, CheckRestored: func(supervisor.Opened, client.RunRequest) error { return nil },
+		CheckRestoredChange: func(supervisor.Opened, client.RunRequest, RecordedChange) error { return nil }}}
 	f.Fuzz(func(t *testing.T, which uint8, at uint16, stamp int64, data []byte) {
 		file := files[int(which)%len(files)]
 		file.Entries = append([]mailbox.Message(nil), file.Entries...)
 		changed := &file.Entries[int(at)%len(file.Entries)]
 		changed.At, changed.Data = max(stamp, 0), data
-		checked, err := c.restorer.check.checkRestore(file, client.RestoreRequest{RunID: file.Header.Run, OriginalStopped: true, AcceptApprovals: true}, time.Now())
+		checked, err := c.checkRestore(file, client.RestoreRequest{RunID: file.Header.Run, OriginalStopped: true, AcceptApprovals: true}, time.Now())
 		if err != nil {
 			var refused *client.Error
 			if !errors.As(err, &refused) || refused.Text == "" || refused.Hint == "" {

@@ -1,4 +1,4 @@
-package control
+package runimport
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/runfile"
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -34,22 +35,20 @@ const (
 	restoreLock = "restore*"
 )
 
-// restorer restores runs from the run files that clients upload.
-type restorer struct {
-	cfg       *Config
-	locks     *runLocks
-	admission *admission
-	check     *runFileCheck
-	importer  *runImporter
+// Restorer restores runs from the run files that clients upload.
+type Restorer struct {
+	cfg      *Config
+	check    *runFileCheck
+	importer *runImporter
 }
 
-// restoreRun imports the logs of a run from a run file.
-func (c *restorer) restoreRun(ctx context.Context, r client.RestoreRequest) (any, error) {
-	if err := checkRunID(r.RunID); err != nil {
+// Restore imports the logs of a run from a run file.
+func (c *Restorer) Restore(ctx context.Context, r client.RestoreRequest) (any, error) {
+	if err := bounds.CheckRunID(r.RunID); err != nil {
 		return nil, err
 	}
 	if r.AcceptApprovals || len(r.Answers) > 0 {
-		if err := refuseAgentProgram(ctx); err != nil {
+		if err := c.cfg.CheckApprover(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -58,7 +57,7 @@ func (c *restorer) restoreRun(ctx context.Context, r client.RestoreRequest) (any
 		return nil, &client.Error{Code: client.CodeBad, Text: "this node cannot restore runs", Hint: "send the request to a troupe-node"}
 	}
 	for _, lock := range []string{restoreLock, r.RunID} {
-		done, err := c.locks.lockRun(ctx, lock)
+		done, err := c.cfg.Lock(ctx, lock)
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +71,7 @@ func (c *restorer) restoreRun(ctx context.Context, r client.RestoreRequest) (any
 	if err != nil {
 		return nil, err
 	}
-	if err := c.admission.checkRoom(ctx); err != nil {
+	if err := c.cfg.CheckRoom(ctx); err != nil {
 		return nil, err
 	}
 	held, err := c.importer.readImported(ctx, checked)
@@ -85,7 +84,7 @@ func (c *restorer) restoreRun(ctx context.Context, r client.RestoreRequest) (any
 			return reply, err
 		}
 	}
-	_, listed, err := c.cfg.Runs.Get(ctx, r.RunID)
+	_, listed, err := c.cfg.Index.Get(ctx, r.RunID)
 	if err == nil && (!listed || !held.committed) {
 		err = c.importer.listRestored(ctx, checked)
 	}
@@ -107,17 +106,17 @@ func (c checkedRestore) notes() (notes []string) {
 }
 
 // readUpload reads the file from the parts that the client has sent.
-func (c *restorer) readUpload(ctx context.Context, r client.RestoreRequest) (f runfile.File, err error) {
+func (c *Restorer) readUpload(ctx context.Context, r client.RestoreRequest) (f runfile.File, err error) {
 	switch {
 	case c.cfg.Blobs == nil:
 		return f, &client.Error{Code: client.CodeBad, Text: "this node stores no blobs", Hint: "ask a node that runs agents"}
-	case checkRunID(r.Upload) != nil || r.Upload == r.RunID:
+	case bounds.CheckRunID(r.Upload) != nil || r.Upload == r.RunID:
 		return f, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("upload is %.80q", r.Upload), Hint: "send the file with `attach` under an id that no run has"}
 	case len(r.Parts) == 0 || len(r.Parts) > restorePartsMax:
 		return f, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("the file has %d parts, 1 to %d are read", len(r.Parts), restorePartsMax), Hint: "send the file with `attach`"}
 	}
 	// the end of the restore removes all that is stored under this id
-	if err := c.admission.checkUnopened(ctx, r.Upload); err != nil {
+	if err := c.cfg.CheckUnopened(ctx, r.Upload); err != nil {
 		return f, err
 	}
 	f, err = runfile.Read(&uploadReader{ctx: ctx, blobs: c.cfg.Blobs, upload: r.Upload, parts: r.Parts})

@@ -1,4 +1,4 @@
-package control
+package runimport
 
 import (
 	"maps"
@@ -7,15 +7,17 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/policy"
+	"github.com/troupe-run/troupe/internal/refuse"
 	recorded "github.com/troupe-run/troupe/internal/replay"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// RecordedChange is a change of a run after its first entry. Config.CheckRestoredChange refuses one that no request
+// RecordedChange is a change of a run after its first entry. ImportConfig.CheckRestoredChange refuses one that no request
 // could make here; a node with CheckRestored has it, too.
 type RecordedChange struct {
 	// Limits were set while the run worked; nil: the change is about a model.
@@ -75,10 +77,10 @@ func (c *runFileCheck) checkChange(opened supervisor.Opened, named client.RunReq
 	switch {
 	case item.Kind == rules.Kind() && mailbox.Unmarshal(item.Body, &rules) == nil:
 		if _, err := policy.Compile(rules.Policy); err != nil {
-			return badFile(policyHint, "a policy that was set while the run worked: %v", err)
+			return badFile(refuse.PolicyHint, "a policy that was set while the run worked: %v", err)
 		}
 	case item.Kind == limits.Kind() && mailbox.Unmarshal(item.Body, &limits) == nil:
-		if name, n := negativeLimit(limits.Limits); n < 0 {
+		if name, n := bounds.NegativeLimit(limits.Limits); n < 0 {
 			return badFile(dumpHint, "limits that were set while the run worked: %s is %d", name, n)
 		}
 		return c.cfg.CheckRestoredChange(opened, named, RecordedChange{Limits: &limits})
