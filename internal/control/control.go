@@ -18,6 +18,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/retention"
 	"github.com/troupe-run/troupe/internal/control/runevent"
 	"github.com/troupe-run/troupe/internal/control/runimport"
 	"github.com/troupe-run/troupe/internal/control/runindex"
@@ -116,7 +117,7 @@ type Control struct {
 	requests  *requestServer
 	parts     *parts
 	answers   *storedAnswers
-	retention *retention
+	retention *retention.Retention
 	svc       micro.Service
 }
 
@@ -165,10 +166,10 @@ func newControl(cfg Config) *Control {
 		laneVisits: &laneVisits{cfg: &cfg, work: work, keeper: p.keeper},
 		scheduler:  &scheduler{cfg: &cfg, work: work, owners: p.owners, lanes: p.lanes, schedules: p.schedules, opener: p.opener},
 		cfg:        &cfg, work: work, requests: &requestServer{&cfg, work}, parts: p,
-		answers: &storedAnswers{&cfg, work, p.lookup, p.commander}, retention: newRetention(p),
+		answers: &storedAnswers{&cfg, work, p.lookup, p.commander}, retention: retention.New(retentionConfig(p)),
 	}
 	cfg.laneKnown = func(conversation string) { c.LaneKnown(conversation, "") }
-	cfg.roomWanted = c.retention.wakeUp
+	cfg.roomWanted = c.retention.WakeUp
 	return c
 }
 
@@ -221,7 +222,7 @@ func Serve(cfg Config) (*Control, error) {
 		c.work.Start(func() { c.answers.readStoredAnswers(c.work.Ctx) })
 	}
 	if !cfg.NoActors {
-		c.work.Start(func() { c.retention.run(c.work.Ctx) })
+		c.work.Start(func() { c.retention.Run(c.work.Ctx) })
 	}
 	return c, nil
 }

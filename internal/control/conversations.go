@@ -73,16 +73,8 @@ func describeLane(conversation string, s *lane.State) client.ConversationInfo {
 	if r, ok := s.ActiveRun(); ok {
 		info.Active = r.ID
 	}
-	info.Changed = time.UnixMilli(lastChange(s)).UTC().Format(time.RFC3339)
+	info.Changed = time.UnixMilli(s.LastChange()).UTC().Format(time.RFC3339)
 	return info
-}
-
-// lastChange returns when a run of a conversation last began to wait, began or ended, in Unix milliseconds.
-func lastChange(s *lane.State) (changedMS int64) {
-	for _, r := range s.Runs {
-		changedMS = max(changedMS, r.QueuedMS, r.BegunMS, r.EndedMS)
-	}
-	return changedMS
 }
 
 // describeRuns adds the titles, which the index has.

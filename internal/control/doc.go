@@ -11,6 +11,7 @@
 //   - bounds, workgroup: the limits of a request; the goroutines of the service
 //   - runindex: the index of runs, and the callers that wait for them
 //   - runlog: what logs say, by a replay; the logs of conversations and schedules, which belong to no actor
+//   - retention: which run goes next, by its age or for room
 //   - runimport: runs from files, and forks of a tree
 //   - runevent: the events of runs again, from their logs
 //
@@ -28,7 +29,7 @@
 //   - repeats.go: requests whose id was used before
 //   - questions.go, questioncontext.go, findquestion.go, lostcalls.go: open questions
 //   - stops.go, damaged.go: cancels, through the supervisor or without it
-//   - delete.go, prune.go, retention.go, retainplan.go, nearlyfull.go: the removal of runs
+//   - delete.go, prune.go, retaining.go: the removal of runs
 //   - lanes.go, lanelogs.go, lanevisits.go, conversations.go: conversations
 //   - schedules.go, scheduler.go, scheduletrigger.go: schedules
 //   - imports.go: what package runimport needs of the others

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -44,7 +45,7 @@ func (c *remover) pruneRuns(ctx context.Context, r client.PruneRequest) (any, er
 		listed[info.RunID] = true
 	}
 	for _, info := range slices.Backward(list) { // the oldest first
-		if end, ok := endOf(info.RunInfo); !info.Removing && (!ok || now.Sub(end).Milliseconds() < r.OlderThanMS) || info.RunID <= r.After {
+		if end, ok := runindex.EndOf(info.RunInfo); !info.Removing && (!ok || now.Sub(end).Milliseconds() < r.OlderThanMS) || info.RunID <= r.After {
 			continue
 		}
 		if len(reply.Runs)+len(reply.Kept) == pruneAtOnce || bounded && time.Until(deadline) < pruneSpare {
@@ -70,24 +71,6 @@ func (c *remover) pruneRuns(ctx context.Context, r client.PruneRequest) (any, er
 		reply.More = reply.TombstonesLast != ""
 	}
 	return reply, err
-}
-
-// endOf returns when a run ended, according to the index.
-func endOf(info client.RunInfo) (time.Time, bool) {
-	if info.State != client.RunFinished {
-		return time.Time{}, false
-	}
-	if end, err := time.Parse(time.RFC3339, info.Ended); err == nil {
-		return end, true
-	}
-	end, err := time.Parse(time.RFC3339, info.Started)
-	if err != nil {
-		return time.Time{}, false
-	}
-	if info.Result != nil {
-		end = end.Add(time.Duration(info.Result.DurationMS) * time.Millisecond)
-	}
-	return end, true
 }
 
 // removeTombstones removes the tombstones of logs that were deleted long ago. No message to

@@ -309,6 +309,14 @@ func (s *State) first(is func(Run) bool) (Run, bool) {
 	return s.Runs[i], true
 }
 
+// LastChange returns when a run of a conversation last began to wait, began or ended, in Unix milliseconds.
+func (s *State) LastChange() (changedMS int64) {
+	for _, r := range s.Runs {
+		changedMS = max(changedMS, r.QueuedMS, r.BegunMS, r.EndedMS)
+	}
+	return changedMS
+}
+
 // Queue returns the runs that wait, in the order in which they will begin.
 func (s *State) Queue() []Run {
 	var queue []Run

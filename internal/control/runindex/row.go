@@ -185,3 +185,21 @@ func (r Row) SummaryOrEmpty() supervisor.Summary {
 	}
 	return r.Summary.Summary
 }
+
+// EndOf returns when a run ended, according to the index.
+func EndOf(info client.RunInfo) (time.Time, bool) {
+	if info.State != client.RunFinished {
+		return time.Time{}, false
+	}
+	if end, err := time.Parse(time.RFC3339, info.Ended); err == nil {
+		return end, true
+	}
+	end, err := time.Parse(time.RFC3339, info.Started)
+	if err != nil {
+		return time.Time{}, false
+	}
+	if info.Result != nil {
+		end = end.Add(time.Duration(info.Result.DurationMS) * time.Millisecond)
+	}
+	return end, true
+}

@@ -1,4 +1,4 @@
-package control
+package retention
 
 import (
 	"slices"
@@ -30,13 +30,13 @@ func TestRetentionDecides(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	const day = 24
 	crowded, calm := storeUse{71, 100}, storeUse{70, 100}
-	month := retentionLimits{age: 30 * day * time.Hour, bytes: 100}
+	month := limits{age: 30 * day * time.Hour, bytes: 100}
 	type run struct {
 		id    string
 		hours int
 	}
 	for name, c := range map[string]struct {
-		limits retentionLimits
+		limits limits
 		runs   []run
 		use    storageUse
 		change func(*endedRun)
@@ -56,13 +56,13 @@ func TestRetentionDecides(t *testing.T) {
 		"what stays in this pass":                                  {month, []run{{"a", 40 * day}, {"b", 50 * day}}, storageUse{}, func(r *endedRun) { r.done = r.RunID == "b" }, []string{"a age"}},
 		"a removal that was cut short":                             {month, []run{{"a", 40 * day}, {"b", 1}}, storageUse{}, func(r *endedRun) { r.Removing = r.RunID == "b" }, []string{"b unfinished", "a age"}},
 		"a store without a limit":                                  {month, []run{{"a", 3}}, storageUse{logs: storeUse{used: 1 << 40}}, nil, nil},
-		"no limit of age":                                          {retentionLimits{bytes: 100}, []run{{"a", 1000 * day}}, storageUse{bytes: 100}, nil, nil},
-		"no limit of size":                                         {retentionLimits{age: month.age}, []run{{"a", 3}}, storageUse{bytes: 1000, logs: crowded, index: crowded, blobs: crowded}, nil, nil},
-		"no limit, but what was cut short":                         {retentionLimits{}, []run{{"a", 1000 * day}, {"b", 3}}, storageUse{bytes: 1000}, func(r *endedRun) { r.Removing = r.RunID == "b" }, []string{"b unfinished"}},
+		"no limit of age":                                          {limits{bytes: 100}, []run{{"a", 1000 * day}}, storageUse{bytes: 100}, nil, nil},
+		"no limit of size":                                         {limits{age: month.age}, []run{{"a", 3}}, storageUse{bytes: 1000, logs: crowded, index: crowded, blobs: crowded}, nil, nil},
+		"no limit, but what was cut short":                         {limits{}, []run{{"a", 1000 * day}, {"b", 3}}, storageUse{bytes: 1000}, func(r *endedRun) { r.Removing = r.RunID == "b" }, []string{"b unfinished"}},
 		"a clock that was set back":                                {month, []run{{"a", -40 * day}}, storageUse{bytes: 1000}, nil, nil},
-		"the defaults: 30 days":                                    {newRetentionLimits(0, 0), []run{{"a", 30 * day}, {"b", 30*day - 1}}, storageUse{bytes: 2 << 30}, nil, []string{"a age"}},
-		"the defaults: 2 GiB":                                      {newRetentionLimits(0, 0), []run{{"a", 3}, {"b", 4}}, storageUse{bytes: 2<<30 + 1}, nil, []string{"b size"}},
-		"negative limits are none":                                 {newRetentionLimits(-1, -1), []run{{"a", 3000 * day}}, storageUse{bytes: 1 << 40, logs: crowded}, nil, nil},
+		"the defaults: 30 days":                                    {newLimits(0, 0), []run{{"a", 30 * day}, {"b", 30*day - 1}}, storageUse{bytes: 2 << 30}, nil, []string{"a age"}},
+		"the defaults: 2 GiB":                                      {newLimits(0, 0), []run{{"a", 3}, {"b", 4}}, storageUse{bytes: 2<<30 + 1}, nil, []string{"b size"}},
+		"negative limits are none":                                 {newLimits(-1, -1), []run{{"a", 3000 * day}}, storageUse{bytes: 1 << 40, logs: crowded}, nil, nil},
 		"equal ends go by the order of ids":                        {month, []run{{"b", 31 * day}, {"a", 31 * day}}, storageUse{}, nil, []string{"a age", "b age"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,15 +101,15 @@ func TestEndOfARow(t *testing.T) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	info := client.RunInfo{State: client.RunFinished, Started: start.Format(time.RFC3339)}
 	runindex.FinishRow(&info, event.Result{DurationMS: 60_000}, start.Add(time.Hour))
-	if end, ok := endOf(info); !ok || !end.Equal(start.Add(time.Hour)) {
+	if end, ok := runindex.EndOf(info); !ok || !end.Equal(start.Add(time.Hour)) {
 		t.Errorf("%s %t", end, ok)
 	}
 	runindex.FinishRow(&info, event.Result{DurationMS: 60_000}, start.Add(2*time.Hour)) // another node reports the same end
-	if end, ok := endOf(info); !ok || !end.Equal(start.Add(time.Hour)) {
+	if end, ok := runindex.EndOf(info); !ok || !end.Equal(start.Add(time.Hour)) {
 		t.Errorf("reported twice: %s %t", end, ok)
 	}
 	info.Ended = ""
-	if end, ok := endOf(info); !ok || !end.Equal(start.Add(time.Minute)) {
+	if end, ok := runindex.EndOf(info); !ok || !end.Equal(start.Add(time.Minute)) {
 		t.Errorf("without an end: %s %t", end, ok)
 	}
 }

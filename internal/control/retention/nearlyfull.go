@@ -1,4 +1,4 @@
-package control
+package retention
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func (u storageUse) crowdedStores() (names []string) {
 }
 
 // nearlyFullReason says which stores stay nearly full although the pass has removed what may go; "": none does.
-func (p *retentionPass) nearlyFullReason() string {
+func (p *pass) nearlyFullReason() string {
 	crowded := strings.Join(p.use.crowdedStores(), ", ")
 	switch {
 	case crowded == "":
@@ -37,7 +37,7 @@ func (p *retentionPass) nearlyFullReason() string {
 
 // warnNearlyFull reports stores that are nearly full at the end of a pass, once until there is room again: from
 // mailbox.RoomPercent on, new runs will be refused.
-func (p *retentionPass) warnNearlyFull(ctx context.Context) error {
+func (p *pass) warnNearlyFull(ctx context.Context) error {
 	if p.nearlyFullReason() != "" { // before the last removal
 		if err := p.measure(ctx); err != nil {
 			return err
@@ -48,7 +48,7 @@ func (p *retentionPass) warnNearlyFull(ctx context.Context) error {
 	if why == "" || warned {
 		return nil
 	}
-	p.cfg.logger().Warn("storage is nearly full: new runs are refused beyond the limit", "why", why, "limit_percent", mailbox.RoomPercent, "remedy", refuse.RoomHint)
-	p.cfg.Publish(LogHealthEvent(p.cfg.Name, event.KindLogsLow, event.LogState{Why: why, Remedy: refuse.RoomHint}, p.now))
+	p.cfg.Logger.Warn("storage is nearly full: new runs are refused beyond the limit", "why", why, "limit_percent", mailbox.RoomPercent, "remedy", refuse.RoomHint)
+	p.cfg.PublishLow(event.LogState{Why: why, Remedy: refuse.RoomHint}, p.now)
 	return nil
 }

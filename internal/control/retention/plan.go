@@ -1,4 +1,4 @@
-package control
+package retention
 
 import (
 	"cmp"
@@ -30,15 +30,15 @@ const (
 	removedForBlobs   = "blobs"
 )
 
-// retentionLimits are the limits of retention; 0 means no limit.
-type retentionLimits struct {
+// limits are the limits of retention; 0 means no limit.
+type limits struct {
 	age   time.Duration
 	bytes uint64
 }
 
-// newRetentionLimits resolves the limits of a Config: 0 is the default, and a negative one no limit.
-func newRetentionLimits(age time.Duration, bytes int64) retentionLimits {
-	return retentionLimits{age: max(0, cmp.Or(age, retainAgeDefault)), bytes: uint64(max(0, cmp.Or(bytes, retainBytesDefault)))}
+// newLimits resolves the limits of a Config: 0 is the default, and a negative one no limit.
+func newLimits(age time.Duration, bytes int64) limits {
+	return limits{age: max(0, cmp.Or(age, retainAgeDefault)), bytes: uint64(max(0, cmp.Or(bytes, retainBytesDefault)))}
 }
 
 // storeUse is how full a store is; most 0 means no limit.
@@ -67,7 +67,7 @@ type endedRun struct {
 func listRemovable(rows []runindex.Row) []endedRun {
 	var list []endedRun
 	for _, row := range rows {
-		if end, ok := endOf(row.RunInfo); ok || row.Removing {
+		if end, ok := runindex.EndOf(row.RunInfo); ok || row.Removing {
 			list = append(list, endedRun{Row: row, ended: end})
 		}
 	}
@@ -76,7 +76,7 @@ func listRemovable(rows []runindex.Row) []endedRun {
 }
 
 // next returns the run that must go next and why; -1: none must. runs is as listRemovable returns it.
-func (l retentionLimits) next(runs []endedRun, use storageUse, now time.Time) (i int, why string) {
+func (l limits) next(runs []endedRun, use storageUse, now time.Time) (i int, why string) {
 	isOpen := func(of func(endedRun) bool) int {
 		return slices.IndexFunc(runs, func(r endedRun) bool { return !r.done && of(r) })
 	}
@@ -112,7 +112,7 @@ func (l retentionLimits) next(runs []endedRun, use storageUse, now time.Time) (i
 }
 
 // countsBlobs reports whether runs may have to go because of what blobs hold.
-func (l retentionLimits) countsBlobs(use storageUse) bool {
+func (l limits) countsBlobs(use storageUse) bool {
 	return l.bytes > 0 && (use.bytes > l.bytes || use.blobs.isCrowded())
 }
 

@@ -1,4 +1,6 @@
-package control
+// Package retention removes runs that ended long ago, and the oldest ones where room is short. It decides which run goes
+// next, and when; the control service removes it.
+package retention
 
 import (
 	"context"
@@ -17,8 +19,6 @@ import (
 )
 
 const (
-	// retentionJob names the lease of the node that removes runs; see Cluster.HoldJob.
-	retentionJob = "retention"
 	// retentionEvery is the time between two passes. An age below 20 minutes makes it shorter, down to passPauseMin.
 	retentionEvery = 5 * time.Minute
 	passPauseMin   = time.Second
@@ -33,36 +33,35 @@ const (
 	strayAge = 24 * time.Hour
 )
 
-// retention removes runs that ended long ago, and the oldest ones where room is short. It decides by
-// retentionLimits.next. On a shared server the node that holds retentionJob does it.
-type retention struct {
-	cfg     *Config
-	lookup  *lookup
-	lanes   *laneLogs
-	remover *remover
+// Retention removes runs that ended long ago, and the oldest ones where room is short. It decides by
+// limits.next. On a shared server the node that holds retentionJob does it.
+type Retention struct {
+	cfg Config
 
-	limits           retentionLimits
-	wake             chan struct{} // has room for one signal
-	warnedNearlyFull bool          // it was reported that the stores are nearly full
+	limits limits
+	wake   chan struct{} // has room for one signal
+
+	warnedNearlyFull bool // it was reported that the stores are nearly full
 
 	sweptAt    time.Time // of tombstones
 	sweepAfter string    // the address after which the sweep of tombstones continues; "": at the beginning
 }
 
-func newRetention(p *parts) *retention {
-	return &retention{cfg: p.cfg, lookup: p.lookup, lanes: p.lanes, remover: p.remover, limits: newRetentionLimits(p.cfg.RetainAge, p.cfg.RetainBytes), wake: make(chan struct{}, 1)}
+// New returns a retention that has removed nothing yet.
+func New(cfg Config) *Retention {
+	return &Retention{cfg: cfg, limits: newLimits(cfg.Age, cfg.Bytes), wake: make(chan struct{}, 1)}
 }
 
-// wakeUp makes the next pass begin at once: a new run found no room.
-func (r *retention) wakeUp() {
+// WakeUp makes the next pass begin at once: a new run found no room.
+func (r *Retention) WakeUp() {
 	select {
 	case r.wake <- struct{}{}:
 	default: // a signal waits already
 	}
 }
 
-// run removes runs until ctx ends.
-func (r *retention) run(ctx context.Context) {
+// Run removes runs until ctx ends.
+func (r *Retention) Run(ctx context.Context) {
 	every := retentionEvery
 	if r.limits.age > 0 {
 		every = min(every, max(r.limits.age/4, passPauseMin))
@@ -77,33 +76,22 @@ func (r *retention) run(ctx context.Context) {
 			return
 		}
 		if err := r.runPass(ctx, r.cfg.Now()); err != nil && ctx.Err() == nil {
-			r.cfg.logger().Warn("retention pass failed; retrying", "in", every, "error", err)
+			r.cfg.Logger.Warn("retention pass failed; retrying", "in", every, "error", err)
 		}
 		timer.Reset(every)
 	}
 }
 
-// holdsJob reports whether this node is the one that removes runs.
-func (r *retention) holdsJob(ctx context.Context) (bool, error) {
-	if r.cfg.Cluster == nil {
-		return true, nil
-	}
-	if r.cfg.Cluster.HoldJob == nil {
-		return false, nil
-	}
-	return r.cfg.Cluster.HoldJob(ctx, retentionJob)
-}
-
 // runPass removes all runs that must go now.
-func (r *retention) runPass(ctx context.Context, now time.Time) error {
-	if holds, err := r.holdsJob(ctx); err != nil || !holds {
+func (r *Retention) runPass(ctx context.Context, now time.Time) error {
+	if holds, err := r.cfg.HoldsJob(ctx); err != nil || !holds {
 		return err
 	}
-	rows, err := r.cfg.Runs.ListRows(ctx)
+	rows, err := r.cfg.Index.ListRows(ctx)
 	if err != nil {
 		return err
 	}
-	p := &retentionPass{retention: r, runs: listRemovable(rows), listed: map[string]bool{}, now: now}
+	p := &pass{Retention: r, runs: listRemovable(rows), listed: map[string]bool{}, now: now}
 	for _, row := range rows {
 		p.listed[row.RunID] = true
 	}
@@ -120,24 +108,24 @@ func (r *retention) runPass(ctx context.Context, now time.Time) error {
 }
 
 // sweepTombstones removes the tombstones of runs that were deleted long ago, some in each pass.
-func (r *retention) sweepTombstones(ctx context.Context, rows []runindex.Row, now time.Time) error {
-	if r.limits == (retentionLimits{}) || r.sweepAfter == "" && !r.sweptAt.IsZero() && now.Sub(r.sweptAt) < sweepEvery {
+func (r *Retention) sweepTombstones(ctx context.Context, rows []runindex.Row, now time.Time) error {
+	if r.limits == (limits{}) || r.sweepAfter == "" && !r.sweptAt.IsZero() && now.Sub(r.sweptAt) < sweepEvery {
 		return nil
 	}
 	listed := map[string]bool{}
 	for _, row := range rows {
 		listed[row.RunID] = true
 	}
-	_, last, err := r.remover.removeTombstones(ctx, listed, r.sweepAfter, now)
+	_, last, err := r.cfg.RemoveTombstones(ctx, listed, r.sweepAfter, now)
 	if err == nil {
 		r.sweptAt, r.sweepAfter = now, last
 	}
 	return err
 }
 
-// retentionPass is one pass over the runs that have ended.
-type retentionPass struct {
-	*retention
+// pass is one pass over the runs that have ended.
+type pass struct {
+	*Retention
 	runs             []endedRun
 	listed           map[string]bool // all runs of the index
 	use              storageUse
@@ -147,12 +135,12 @@ type retentionPass struct {
 }
 
 // measure finds what the stores hold.
-func (p *retentionPass) measure(ctx context.Context) (err error) {
+func (p *pass) measure(ctx context.Context) (err error) {
 	var use storageUse
-	if use.logs.used, use.logs.most, err = p.cfg.Post.Room(ctx); err != nil {
+	if use.logs.used, use.logs.most, err = p.cfg.Store.Room(ctx); err != nil {
 		return err
 	}
-	if use.index.used, use.index.most, err = p.cfg.Runs.Room(ctx); err != nil {
+	if use.index.used, use.index.most, err = p.cfg.Index.Room(ctx); err != nil {
 		return err
 	}
 	use.bytes, p.isInFullestStore = use.logs.used, func(mailbox.Address) bool { return true }
@@ -179,7 +167,7 @@ func (p *retentionPass) measure(ctx context.Context) (err error) {
 
 // excludeStrays subtracts the attachments of runs that were never opened, so that uploads alone cannot force the
 // removal of other runs. old are the runs whose attachments may be removed.
-func (p *retentionPass) excludeStrays(ctx context.Context, use storageUse) (rest storageUse, old []string, err error) {
+func (p *pass) excludeStrays(ctx context.Context, use storageUse) (rest storageUse, old []string, err error) {
 	err = p.cfg.BlobStrays(ctx, func(run string) bool { return p.listed[run] }, func(run string, bytes uint64, newest time.Time) {
 		use.bytes -= min(use.bytes, bytes)
 		use.blobs.used -= min(use.blobs.used, bytes)
@@ -194,18 +182,18 @@ func (p *retentionPass) excludeStrays(ctx context.Context, use storageUse) (rest
 }
 
 // removeStrays removes the attachments of runs that were never opened. It returns an error if the pass must end.
-func (p *retentionPass) removeStrays(ctx context.Context, runs []string) error {
+func (p *pass) removeStrays(ctx context.Context, runs []string) error {
 	for _, run := range runs {
 		within, cancel := context.WithTimeout(ctx, removalTimeout)
-		_, _, err := p.remover.removeRun(within, run, true)
+		_, _, err := p.cfg.RemoveRun(within, run, true)
 		cancel()
 		switch {
 		case err == nil:
-			p.cfg.logger().Info("removed attachments of a run that was never opened", "run", run)
+			p.cfg.Logger.Info("removed attachments of a run that was never opened", "run", run)
 		case ctx.Err() != nil || bus.IsUnavailable(err):
 			return fmt.Errorf("control: retention: %s: %w", run, err)
 		case !refuse.HasCode(err, client.CodeConflict): // a conflict: the run was opened meanwhile
-			p.cfg.logger().Warn("cannot remove attachments of a run that was never opened", "run", run, "error", err)
+			p.cfg.Logger.Warn("cannot remove attachments of a run that was never opened", "run", run, "error", err)
 		}
 	}
 	return nil
@@ -213,7 +201,7 @@ func (p *retentionPass) removeStrays(ctx context.Context, runs []string) error {
 
 // removeAll removes one run after the other until none must go. Before a run goes for want of room, the room is
 // measured anew.
-func (p *retentionPass) removeAll(ctx context.Context) error {
+func (p *pass) removeAll(ctx context.Context) error {
 	for measured := true; ; {
 		i, why := p.limits.next(p.runs, p.use, p.now)
 		if i < 0 {
@@ -226,7 +214,7 @@ func (p *retentionPass) removeAll(ctx context.Context) error {
 			measured = true
 			continue
 		}
-		if holds, err := p.holdsJob(ctx); err != nil || !holds {
+		if holds, err := p.cfg.HoldsJob(ctx); err != nil || !holds {
 			return err
 		}
 		removed, err := p.removeOne(ctx, &p.runs[i], why)
@@ -239,7 +227,7 @@ func (p *retentionPass) removeAll(ctx context.Context) error {
 
 // removeOne removes a run, unless it must stay or its removal would not help. It returns an error if the pass must
 // end: one run that cannot be removed must not keep all others.
-func (p *retentionPass) removeOne(ctx context.Context, run *endedRun, why string) (removed bool, err error) {
+func (p *pass) removeOne(ctx context.Context, run *endedRun, why string) (removed bool, err error) {
 	within, cancel := context.WithTimeout(ctx, removalTimeout)
 	defer cancel()
 	removed, err = p.removeWithin(within, run, why)
@@ -250,11 +238,11 @@ func (p *retentionPass) removeOne(ctx context.Context, run *endedRun, why string
 	if ctx.Err() != nil || p.failures >= removalFailuresMax {
 		return removed, err
 	}
-	p.cfg.logger().Warn("cannot remove a run; continuing with the others", "run", run.RunID, "error", err)
+	p.cfg.Logger.Warn("cannot remove a run; continuing with the others", "run", run.RunID, "error", err)
 	return removed, nil
 }
 
-func (p *retentionPass) removeWithin(ctx context.Context, run *endedRun, why string) (removed bool, err error) {
+func (p *pass) removeWithin(ctx context.Context, run *endedRun, why string) (removed bool, err error) {
 	if makesRoom, err := p.checkMakesRoom(ctx, run, why); err != nil || !makesRoom {
 		return false, err
 	}
@@ -267,24 +255,24 @@ func (p *retentionPass) removeWithin(ctx context.Context, run *endedRun, why str
 	if err != nil {
 		return false, p.logUnlessFatal(ctx, err, "cannot remove a run", "run", run.RunID)
 	}
-	p.cfg.logger().Debug("retention keeps a run", "run", run.RunID, "why", reason)
+	p.cfg.Logger.Debug("retention keeps a run", "run", run.RunID, "why", reason)
 	return false, nil
 }
 
 // logUnlessFatal logs an error that is about one run or conversation. It returns the others, with which the pass ends.
-func (p *retentionPass) logUnlessFatal(ctx context.Context, err error, text, kind, id string) error {
+func (p *pass) logUnlessFatal(ctx context.Context, err error, text, kind, id string) error {
 	if ctx.Err() != nil || bus.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("control: retention: %s: %w", id, err)
 	}
-	p.cfg.logger().Warn(text, kind, id, "error", err)
+	p.cfg.Logger.Warn(text, kind, id, "error", err)
 	return nil
 }
 
 // checkMakesRoom reports whether the removal of a run makes room where it is short, and records in the run if not.
-func (p *retentionPass) checkMakesRoom(ctx context.Context, run *endedRun, why string) (bool, error) {
+func (p *pass) checkMakesRoom(ctx context.Context, run *endedRun, why string) (bool, error) {
 	switch why {
 	case removedForLogs:
-		logs, err := p.cfg.Post.Addresses(ctx, run.RunID)
+		logs, err := p.cfg.Store.Addresses(ctx, run.RunID)
 		if err != nil {
 			return false, fmt.Errorf("control: retention: %w", err)
 		}
@@ -305,15 +293,15 @@ func (p *retentionPass) checkMakesRoom(ctx context.Context, run *endedRun, why s
 // A conversation that works or waits keeps all its runs, because the next run begins with the history of an
 // earlier one. One that is younger than the age limit keeps the run with its newest history: for want of room such a
 // run goes after all others, which mayRemove records in the run.
-func (p *retentionPass) mayRemove(ctx context.Context, run *endedRun, why string) (conversation, reason string, err error) {
+func (p *pass) mayRemove(ctx context.Context, run *endedRun, why string) (conversation, reason string, err error) {
 	if run.Removing {
 		return run.Conversation, "", nil
 	}
-	conversation, err = p.lanes.conversationOf(ctx, run.Row)
+	conversation, err = p.cfg.ConversationOf(ctx, run.Row)
 	if err != nil || conversation == "" {
 		return "", "", err
 	}
-	s, _, err := p.lanes.settledLane(ctx, conversation)
+	s, _, err := p.cfg.SettledLane(ctx, conversation)
 	if err != nil {
 		return "", "", err
 	}
@@ -321,7 +309,7 @@ func (p *retentionPass) mayRemove(ctx context.Context, run *endedRun, why string
 		run.last = false
 		return conversation, "its conversation " + conversation + " has a run that has not ended", nil
 	}
-	if run.last || p.limits.age > 0 && p.now.Sub(time.UnixMilli(lastChange(s))) >= p.limits.age {
+	if run.last || p.limits.age > 0 && p.now.Sub(time.UnixMilli(s.LastChange())) >= p.limits.age {
 		return conversation, "", nil
 	}
 	newest, err := p.newestWithHistory(ctx, s)
@@ -333,9 +321,9 @@ func (p *retentionPass) mayRemove(ctx context.Context, run *endedRun, why string
 }
 
 // newestWithHistory returns the run with the newest history of a conversation; "": no run has one.
-func (p *retentionPass) newestWithHistory(ctx context.Context, s *lane.State) (string, error) {
+func (p *pass) newestWithHistory(ctx context.Context, s *lane.State) (string, error) {
 	for _, of := range s.Histories() {
-		_, err := p.lookup.findRun(ctx, of.ID)
+		_, err := p.cfg.FindRun(ctx, of.ID)
 		if !refuse.IsAbsent(err) {
 			return of.ID, err
 		}
@@ -344,22 +332,22 @@ func (p *retentionPass) newestWithHistory(ctx context.Context, s *lane.State) (s
 }
 
 // removeAndPublish removes a run and publishes that. With the last run of a conversation its lane goes.
-func (p *retentionPass) removeAndPublish(ctx context.Context, run *endedRun, conversation, why string) (removed bool, err error) {
+func (p *pass) removeAndPublish(ctx context.Context, run *endedRun, conversation, why string) (removed bool, err error) {
 	var blobs uint64
 	if p.cfg.BlobRoom != nil {
 		if blobs, _, err = p.cfg.BlobRoom(ctx, run.RunID); err != nil {
 			return false, p.logUnlessFatal(ctx, err, "cannot remove a run", "run", run.RunID)
 		}
 	}
-	reply, size, err := p.remover.removeRun(ctx, run.RunID, false)
+	reply, size, err := p.cfg.RemoveRun(ctx, run.RunID, false)
 	if err != nil {
 		return false, p.logUnlessFatal(ctx, err, "cannot remove a run", "run", run.RunID)
 	}
 	if reply.Already {
 		return true, nil // by a request meanwhile
 	}
-	p.cfg.Publish(runRemovedEvent(run, p.cfg.Name, event.RunRemoved{Why: why, Ended: run.Ended, Bytes: size + blobs}, p.now))
-	p.cfg.logger().Info("run removed", "run", run.RunID, "why", why, "ended", run.Ended, "bytes", size+blobs)
+	p.cfg.Publish(runRemovedEvent(run, p.cfg.Node, event.RunRemoved{Why: why, Ended: run.Ended, Bytes: size + blobs}, p.now))
+	p.cfg.Logger.Info("run removed", "run", run.RunID, "why", why, "ended", run.Ended, "bytes", size+blobs)
 	if conversation != "" {
 		p.removeEmptyLane(ctx, conversation)
 	}
@@ -368,24 +356,24 @@ func (p *retentionPass) removeAndPublish(ctx context.Context, run *endedRun, con
 
 // removeEmptyLane removes the lane of a conversation none of whose runs is left. One that it cannot remove stays, and a
 // later message continues it without history.
-func (p *retentionPass) removeEmptyLane(ctx context.Context, conversation string) {
+func (p *pass) removeEmptyLane(ctx context.Context, conversation string) {
 	empty, err := p.isLaneEmpty(ctx, conversation)
 	if err == nil && empty {
-		_, err = p.remover.deleteConversation(ctx, conversation)
+		_, err = p.cfg.DeleteConversation(ctx, conversation)
 	}
 	if err != nil && !refuse.IsNotFound(err) && !refuse.HasCode(err, client.CodeConflict) {
-		p.cfg.logger().Warn("cannot remove an empty lane", "conversation", conversation, "error", err)
+		p.cfg.Logger.Warn("cannot remove an empty lane", "conversation", conversation, "error", err)
 	}
 }
 
 // isLaneEmpty reports whether none of the runs of a conversation is left.
-func (p *retentionPass) isLaneEmpty(ctx context.Context, conversation string) (bool, error) {
-	s, err := p.lanes.readLane(ctx, conversation)
+func (p *pass) isLaneEmpty(ctx context.Context, conversation string) (bool, error) {
+	s, err := p.cfg.ReadLane(ctx, conversation)
 	if err != nil {
 		return false, err
 	}
 	for _, of := range s.Runs {
-		if _, err := p.lookup.findRun(ctx, of.ID); !refuse.IsAbsent(err) {
+		if _, err := p.cfg.FindRun(ctx, of.ID); !refuse.IsAbsent(err) {
 			return false, err
 		}
 	}
