@@ -8,7 +8,7 @@
 //   - how agents are canceled that their supervisor does not reach
 //
 // The packages below:
-//   - bounds, workgroup: the limits of a request; the goroutines of the service
+//   - fairqueue, bounds, workgroup: the order of requests; their limits; the goroutines of the service
 //   - runindex: the index of runs, and the callers that wait for them
 //   - runlog: what logs say, by a replay; the logs of conversations and schedules, which belong to no actor
 //   - retention: which run goes next, by its age or for room
@@ -16,8 +16,8 @@
 //   - runevent: the events of runs again, from their logs
 //
 // The files:
-//   - control.go, requests.go, fairqueue.go, decode.go, refusal.go, parts.go: the service, the order of requests, their
-//     forms and errors; the parts that serve the verbs
+//   - control.go, requests.go, decode.go, refusal.go, parts.go: the service, the forms of requests and their errors; the
+//     parts that serve the verbs
 //   - owners.go, agentcaller.go: whose a run is
 //   - list.go: the lists of the index
 //   - findrun.go, runview.go, runviews.go, describe.go, viewer.go: one run or many, by rows and by what their logs have since

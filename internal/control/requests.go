@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/fairqueue"
 	"github.com/troupe-run/troupe/internal/control/workgroup"
 	"github.com/troupe-run/troupe/internal/refuse"
 )
@@ -33,28 +34,28 @@ type traceKey struct{}
 type anyoneKey struct{}
 
 // newRequestHandler answers each request in its own goroutine, so that a slow request delays no
-// other. fairQueue decides the order of the requests.
+// other. Queue decides the order of the requests.
 func (s *requestServer) newRequestHandler(verb string, serve verbHandler) func(micro.Request) {
-	requests := newFairQueue()
+	requests := fairqueue.New()
 	return func(r micro.Request) {
 		owner := s.cfg.Names.ParseOwner(r.Subject())
 		if err := s.checkReply(owner, r.Reply()); err != nil {
 			s.cfg.Logger.Debug("a request is not served", "verb", verb, "error", err)
 			return
 		}
-		var t *requestTicket
-		t = newTicket(owner, r.Reply(), requestSize(r), func() {
-			if !s.work.Start(func() { defer requests.leave(t); s.serveOne(verb, serve, r) }) {
-				requests.leave(t)
+		var t *fairqueue.Ticket
+		t = fairqueue.NewTicket(owner, r.Reply(), fairqueue.SizeOf(r), func() {
+			if !s.work.Start(func() { defer requests.Leave(t); s.serveOne(verb, serve, r) }) {
+				requests.Leave(t)
 				s.sendRefusal(verb, r, refuse.ErrClosing)
 			}
 		}, func() { s.sendRefusal(verb, r, refuse.ErrBusy) })
 		// While the logs cannot be written, the copy of a request that waits for them is served: it
 		// is refused at once, with the reason.
 		if name := r.Headers().Get(client.AskHeader); name != "" && len(name) <= askNameMax && r.Reply() != "" && s.cfg.checkWritable() == nil {
-			t.ask = r.Reply() + " " + name
+			t.Ask = r.Reply() + " " + name
 		}
-		requests.enter(t)
+		requests.Enter(t)
 	}
 }
 

@@ -135,7 +135,7 @@ var layers = [][]string{
 	{"supervisor", "internal/logstore/jetstream", "internal/logstore/local", "internal/bus/embedded", "internal/cluster/shard", "internal/toolset/builtin", "internal/toolset/readresult", "internal/toolset/shell", "internal/toolset/skill", "internal/toolset/web", "internal/config/agentfile", "internal/hook", "internal/provider"},
 	{"internal/activation", "internal/mcpclient", "internal/policy"},
 	{"actors", "client", "internal/replay", "internal/runfile", "internal/telemetry"},
-	{"internal/refuse", "internal/control/bounds", "internal/control/workgroup"},
+	{"internal/refuse", "internal/control/bounds", "internal/control/fairqueue", "internal/control/workgroup"},
 	{"internal/control/runevent", "internal/control/runlog", "internal/control/runindex"},
 	{"internal/control/retention", "internal/control/runimport"},
 	{"client/audit", "client/report", "internal/answertext", "internal/abandon", "internal/approval", "internal/control", "internal/eval", "internal/term"},

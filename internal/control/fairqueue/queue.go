@@ -1,4 +1,6 @@
-package control
+// Package fairqueue orders the requests of one verb: it serves each at once if there is room, else in turns, so that no
+// connection, owner or group takes the place of others, and it bounds what waits.
+package fairqueue
 
 import (
 	"cmp"
@@ -24,16 +26,16 @@ const (
 	waitingMax      = 1024
 	waitingBytesMax = 16 << 20
 	// waitMax is how long a request may wait: less than a client waits for the answer. A client
-	// sends a copy of its request meanwhile, which takes no place: see requestTicket.ask.
+	// sends a copy of its request meanwhile, which takes no place: see Ticket.ask.
 	waitMax = 8 * time.Second
 )
 
-// requestTicket is one request to a verb.
-type requestTicket struct {
+// Ticket is one request to a verb.
+type Ticket struct {
 	group, source string
-	// ask names the request; "": the client gave it no name, or the logs cannot be written (see
+	// Ask names the request; "": the client gave it no name, or the logs cannot be written (see
 	// newRequestHandler). A copy of a named request that runs or waits is dropped.
-	ask           string
+	Ask           string
 	size          int
 	serve, refuse func()
 
@@ -44,13 +46,13 @@ type requestTicket struct {
 // account.
 const foreignReplies = "_R_"
 
-// newTicket names the source of a request by its reply subject: each connection has a
+// NewTicket names the source of a request by its reply subject: each connection has a
 // private inbox, and some users have a prefix of their own. A client may invent inboxes:
 // each counts as a source, but all count toward its group. Requests without a credential
 // come from another account, so all of them are one source; a request that wants no reply
 // counts as one of them, because its sender is unknown. The requests of an owner count toward the
 // group of that owner, whether the owner or a node sends them.
-func newTicket(owner, reply string, size int, serve, refuse func()) *requestTicket {
+func NewTicket(owner, reply string, size int, serve, refuse func()) *Ticket {
 	group, rest, _ := strings.Cut(cmp.Or(reply, foreignReplies), ".")
 	if group == foreignReplies {
 		rest = ""
@@ -59,7 +61,7 @@ func newTicket(owner, reply string, size int, serve, refuse func()) *requestTick
 	if owner != "" {
 		group = bus.OwnerInbox(owner)
 	}
-	return &requestTicket{group: group, source: group + "." + connection, size: size, serve: serve, refuse: refuse}
+	return &Ticket{group: group, source: group + "." + connection, size: size, serve: serve, refuse: refuse}
 }
 
 // slotShare counts the requests of a group or a source, and records when it last had a turn.
@@ -69,36 +71,37 @@ type slotShare struct {
 	turn             uint64
 }
 
-// fairQueue assigns the slots of one verb to requests: immediately if there is room, else in
+// Queue assigns the slots of one verb to requests: immediately if there is room, else in
 // turns. The number and the bytes of waiting requests are bounded; beyond that the source
 // with the most of either loses its newest request.
-type fairQueue struct {
+type Queue struct {
 	mu      sync.Mutex
 	running int
-	waiting []*requestTicket // oldest first
+	waiting []*Ticket // oldest first
 	bytes   int
 	turn    uint64
 	shares  map[string]*slotShare // groups and sources that run or wait
 	asks    map[string]struct{}   // requests with a name that run or wait
 }
 
-func newFairQueue() *fairQueue {
-	return &fairQueue{shares: map[string]*slotShare{}, asks: map[string]struct{}{}}
+// New returns a queue without requests.
+func New() *Queue {
+	return &Queue{shares: map[string]*slotShare{}, asks: map[string]struct{}{}}
 }
 
-// enter serves a request now or in its turn, or refuses it. It drops a copy of a request.
-func (l *fairQueue) enter(t *requestTicket) {
+// Enter serves a request now or in its turn, or refuses it. It drops a copy of a request.
+func (l *Queue) Enter(t *Ticket) {
 	l.mu.Lock()
-	if _, copied := l.asks[t.ask]; copied {
+	if _, copied := l.asks[t.Ask]; copied {
 		l.mu.Unlock()
 		return
 	}
-	if t.ask != "" {
-		l.asks[t.ask] = struct{}{}
+	if t.Ask != "" {
+		l.asks[t.Ask] = struct{}{}
 	}
 	l.appendWaiting(t)
 	next := l.takeNext()
-	var refused []*requestTicket
+	var refused []*Ticket
 	for l.bytes > waitingBytesMax {
 		refused = append(refused, l.refuseWaiting(l.pickExcess(func(s *slotShare) int { return s.bytes })))
 	}
@@ -117,9 +120,9 @@ func (l *fairQueue) enter(t *requestTicket) {
 	}
 }
 
-func (t *requestTicket) isWaiting(l *fairQueue) bool { return l.waitingIndex(t) >= 0 }
+func (t *Ticket) isWaiting(l *Queue) bool { return l.waitingIndex(t) >= 0 }
 
-func (l *fairQueue) waitingIndex(t *requestTicket) int {
+func (l *Queue) waitingIndex(t *Ticket) int {
 	for i := len(l.waiting) - 1; i >= 0; i-- {
 		if l.waiting[i] == t {
 			return i
@@ -128,11 +131,11 @@ func (l *fairQueue) waitingIndex(t *requestTicket) int {
 	return -1
 }
 
-// leave gives the slot of a request to the next.
-func (l *fairQueue) leave(t *requestTicket) {
+// Leave gives the slot of a request to the next.
+func (l *Queue) Leave(t *Ticket) {
 	l.mu.Lock()
 	l.running--
-	delete(l.asks, t.ask)
+	delete(l.asks, t.Ask)
 	l.updateShares(t, func(s *slotShare) { s.running-- })
 	next := l.takeNext()
 	l.mu.Unlock()
@@ -142,7 +145,7 @@ func (l *fairQueue) leave(t *requestTicket) {
 }
 
 // expireTicket refuses a request that has waited for too long.
-func (l *fairQueue) expireTicket(t *requestTicket) {
+func (l *Queue) expireTicket(t *Ticket) {
 	l.mu.Lock()
 	i := l.waitingIndex(t)
 	if i >= 0 {
@@ -156,7 +159,7 @@ func (l *fairQueue) expireTicket(t *requestTicket) {
 
 // updateShares changes the shares of a ticket, and removes shares that no request uses. The caller
 // holds mu.
-func (l *fairQueue) updateShares(t *requestTicket, change func(*slotShare)) {
+func (l *Queue) updateShares(t *Ticket, change func(*slotShare)) {
 	for _, name := range []string{t.group, t.source} {
 		s := l.shares[name]
 		if s == nil {
@@ -170,21 +173,21 @@ func (l *fairQueue) updateShares(t *requestTicket, change func(*slotShare)) {
 	}
 }
 
-func (l *fairQueue) appendWaiting(t *requestTicket) {
+func (l *Queue) appendWaiting(t *Ticket) {
 	l.waiting = append(l.waiting, t)
 	l.bytes += t.size
 	l.updateShares(t, func(s *slotShare) { s.waiting, s.bytes = s.waiting+1, s.bytes+t.size })
 }
 
 // refuseWaiting removes the i-th waiting request, which is not served. The caller holds mu.
-func (l *fairQueue) refuseWaiting(i int) *requestTicket {
+func (l *Queue) refuseWaiting(i int) *Ticket {
 	t := l.dropWaiting(i)
-	delete(l.asks, t.ask)
+	delete(l.asks, t.Ask)
 	return t
 }
 
 // dropWaiting removes the i-th waiting request. The caller holds mu.
-func (l *fairQueue) dropWaiting(i int) *requestTicket {
+func (l *Queue) dropWaiting(i int) *Ticket {
 	t := l.waiting[i]
 	l.waiting = slices.Delete(l.waiting, i, i+1)
 	l.bytes -= t.size
@@ -198,7 +201,7 @@ func (l *fairQueue) dropWaiting(i int) *requestTicket {
 // takeNext returns the request whose turn it is, nil if there is no slot for any: that of the
 // group with the fewest requests in progress, and within it of the source with the fewest;
 // among equals, of the one that was served longest ago. The caller holds mu.
-func (l *fairQueue) takeNext() *requestTicket {
+func (l *Queue) takeNext() *Ticket {
 	if l.running >= requestsAtOnce {
 		return nil
 	}
@@ -218,7 +221,7 @@ func (l *fairQueue) takeNext() *requestTicket {
 	return l.dropWaiting(best)
 }
 
-func (l *fairQueue) isBefore(a, b *requestTicket) bool {
+func (l *Queue) isBefore(a, b *Ticket) bool {
 	for _, names := range [][2]string{{a.group, b.group}, {a.source, b.source}} {
 		x, y := l.shares[names[0]], l.shares[names[1]]
 		switch {
@@ -234,7 +237,7 @@ func (l *fairQueue) isBefore(a, b *requestTicket) bool {
 
 // pickExcess returns the newest waiting request of the source with the highest value of size,
 // in the group with the highest. The caller holds mu.
-func (l *fairQueue) pickExcess(size func(*slotShare) int) int {
+func (l *Queue) pickExcess(size func(*slotShare) int) int {
 	worst := len(l.waiting) - 1
 	for i := worst - 1; i >= 0; i-- {
 		t, w := l.waiting[i], l.waiting[worst]
@@ -246,8 +249,8 @@ func (l *fairQueue) pickExcess(size func(*slotShare) int) int {
 	return worst
 }
 
-// requestSize is the memory of a request that waits, with its headers.
-func requestSize(r micro.Request) int {
+// SizeOf is the memory of a request that waits, with its headers.
+func SizeOf(r micro.Request) int {
 	size := len(r.Data()) + len(r.Reply())
 	for key, values := range r.Headers() {
 		for _, v := range values {
