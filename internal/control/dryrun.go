@@ -5,6 +5,8 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/runlog"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -37,12 +39,12 @@ func (c *opener) checkUnused(ctx context.Context, run string) error {
 	if err != nil || isNew {
 		return err
 	}
-	if _, ok, err := c.cfg.Runs.getRow(ctx, run); err != nil {
+	if _, ok, err := c.cfg.Runs.GetRow(ctx, run); err != nil {
 		return err
 	} else if ok {
 		return &client.Error{Code: client.CodeConflict, Text: "the run " + run + " exists already", Hint: "troupe describe " + run + " shows what it was opened with"}
 	}
-	if err := explainMissing(ctx, c.cfg.Post, run); !isNotFound(err) {
+	if err := runlog.ExplainMissing(ctx, c.cfg.Post, run); !refuse.IsNotFound(err) {
 		return err
 	}
 	return nil
