@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -30,7 +32,7 @@ type Post struct {
 	logs   map[mailbox.Address][]mailbox.Message
 	place  uint64
 	bytes  uint64
-	tails  map[*tailReader]struct{}
+	tails  []*tailReader // replaced, never changed
 	closed bool
 }
 
@@ -41,13 +43,20 @@ func New(cfg Config) *Post {
 	if cfg.Now == nil {
 		cfg.Now = func() int64 { return time.Now().UnixMilli() }
 	}
-	return &Post{cfg: cfg, logs: map[mailbox.Address][]mailbox.Message{}, tails: map[*tailReader]struct{}{}}
+	return &Post{cfg: cfg, logs: map[mailbox.Address][]mailbox.Message{}}
 }
 
 // Append implements mailbox.Post.
 func (p *Post) Append(ctx context.Context, to mailbox.Address, data []byte, done func(uint64, error)) {
-	place, err := p.appendEntry(ctx, mailbox.Message{To: to, Data: data}, nil)
+	place, tails, err := p.appendEntry(ctx, mailbox.Message{To: to, Data: data}, nil)
 	done(place, err)
+	deliverTo(tails)
+}
+
+func deliverTo(tails []*tailReader) {
+	for _, t := range tails {
+		t.deliverQueue()
+	}
 }
 
 // Import implements mailbox.Store.
@@ -58,35 +67,36 @@ func (p *Post) Import(ctx context.Context, newest map[mailbox.Address]uint64, en
 	}
 	for _, m := range entries {
 		m.Imported = true
-		place, err := p.appendEntry(ctx, m, expected)
+		place, tails, err := p.appendEntry(ctx, m, expected)
 		if err != nil {
 			return err
 		}
 		expected[m.To] = place
+		deliverTo(tails)
 	}
 	return nil
 }
 
-// appendEntry appends an entry and returns its place. It stamps an entry that is not imported; an imported one must
+// appendEntry appends an entry and returns its place, and the tails that wait for its delivery. It stamps an entry that is not imported; an imported one must
 // follow the expected newest entry of its log.
-func (p *Post) appendEntry(ctx context.Context, m mailbox.Message, expected map[mailbox.Address]uint64) (uint64, error) {
+func (p *Post) appendEntry(ctx context.Context, m mailbox.Message, expected map[mailbox.Address]uint64) (uint64, []*tailReader, error) {
 	to, data := m.To, m.Data
 	if len(data) > mailbox.EntryBytesMax {
-		return 0, fmt.Errorf("memory: append to %s: %d bytes: %w", to, len(data), mailbox.ErrTooLarge)
+		return 0, nil, fmt.Errorf("memory: append to %s: %d bytes: %w", to, len(data), mailbox.ErrTooLarge)
 	}
 	if ctx.Err() != nil {
-		return 0, fmt.Errorf("memory: append to %s: %w: %w", to, mailbox.ErrClosed, context.Cause(ctx))
+		return 0, nil, fmt.Errorf("memory: append to %s: %w: %w", to, mailbox.ErrClosed, context.Cause(ctx))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return 0, fmt.Errorf("memory: append to %s: %w", to, mailbox.ErrClosed)
+		return 0, nil, fmt.Errorf("memory: append to %s: %w", to, mailbox.ErrClosed)
 	}
 	if p.cfg.BytesMax > 0 && p.bytes+uint64(len(data)) > p.cfg.BytesMax {
-		return 0, fmt.Errorf("memory: append to %s: %w", to, mailbox.ErrFull)
+		return 0, nil, fmt.Errorf("memory: append to %s: %w", to, mailbox.ErrFull)
 	}
 	if m.Imported && p.newestPlace(to) != expected[to] {
-		return 0, fmt.Errorf("memory: append to %s: %w", to, mailbox.ErrLogChanged)
+		return 0, nil, fmt.Errorf("memory: append to %s: %w", to, mailbox.ErrLogChanged)
 	}
 	p.place++
 	p.bytes += uint64(len(data))
@@ -95,10 +105,10 @@ func (p *Post) appendEntry(ctx context.Context, m mailbox.Message, expected map[
 		m.At = p.cfg.Now()
 	}
 	p.logs[to] = append(p.logs[to], m)
-	for t := range p.tails {
+	for _, t := range p.tails {
 		t.pushMessage(m)
 	}
-	return p.place, nil
+	return p.place, p.tails, nil
 }
 
 // newestPlace is the place of the newest entry of a log; 0: it is empty. The caller holds mu.
@@ -109,49 +119,77 @@ func (p *Post) newestPlace(at mailbox.Address) uint64 {
 	return 0
 }
 
-// tailReader is one reader: appends add to the queue, and one goroutine empties it. It has a lock
-// of its own, which is never held while deliver runs, so deliver may append.
+// deliveredAtOnce is how many entries one Append delivers. If others append meanwhile, a goroutine delivers the rest.
+const deliveredAtOnce = 64
+
+// tailReader is one reader. An Append delivers what it has added, unless another one is delivering: to wake a goroutine
+// for each entry would cost more than the delivery. The lock is not held while deliver runs, so deliver may append.
 type tailReader struct {
-	mu    sync.Mutex
-	some  *sync.Cond
-	queue []mailbox.Message
-	ended bool
+	deliver    func(mailbox.Message)
+	mu         sync.Mutex
+	idle       *sync.Cond // nothing is being delivered
+	queue      []mailbox.Message
+	spare      []mailbox.Message // an empty slice for the next queue
+	delivering bool
+	ended      bool
 }
 
 func (t *tailReader) pushMessage(m mailbox.Message) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.queue = append(t.queue, m)
+}
+
+// deliverQueue delivers what waits, unless that is under way.
+func (t *tailReader) deliverQueue() {
+	t.mu.Lock()
+	busy := t.delivering
+	t.delivering = true
 	t.mu.Unlock()
-	t.some.Signal()
+	if !busy {
+		t.runDelivery(deliveredAtOnce)
+	}
+}
+
+// runDelivery delivers until nothing waits. After most entries a goroutine goes on.
+func (t *tailReader) runDelivery(most int) {
+	for delivered := 0; ; {
+		batch := t.takeQueue()
+		if len(batch) == 0 {
+			return
+		}
+		for i := range batch {
+			if !t.hasEnded() {
+				t.deliver(batch[i])
+			}
+			batch[i] = mailbox.Message{}
+		}
+		t.spare = batch[:0]
+		if delivered += len(batch); delivered >= most {
+			go t.runDelivery(math.MaxInt)
+			return
+		}
+	}
+}
+
+// takeQueue takes what waits. If that is nothing, the delivery is over.
+func (t *tailReader) takeQueue() []mailbox.Message {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.queue) == 0 || t.ended {
+		t.delivering = false
+		t.idle.Broadcast()
+		return nil
+	}
+	batch := t.queue
+	t.queue, t.spare = t.spare, nil
+	return batch
 }
 
 func (t *tailReader) endReading() {
 	t.mu.Lock()
-	t.ended = true
-	t.mu.Unlock()
-	t.some.Signal()
-}
-
-func (t *tailReader) runDelivery(deliver func(mailbox.Message)) {
-	var batch []mailbox.Message
-	for {
-		t.mu.Lock()
-		for len(t.queue) == 0 && !t.ended {
-			t.some.Wait()
-		}
-		batch, t.queue = t.queue, batch[:0]
-		t.mu.Unlock()
-		for i := range batch {
-			if t.hasEnded() {
-				return
-			}
-			deliver(batch[i])
-			batch[i] = mailbox.Message{}
-		}
-		if len(batch) == 0 {
-			return
-		}
-	}
+	defer t.mu.Unlock()
+	t.ended, t.queue = true, nil
 }
 
 func (t *tailReader) hasEnded() bool {
@@ -160,26 +198,28 @@ func (t *tailReader) hasEnded() bool {
 	return t.ended
 }
 
+// awaitIdle waits for the last delivery.
+func (t *tailReader) awaitIdle() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.delivering {
+		t.idle.Wait()
+	}
+}
+
 // Tail implements mailbox.Post.
 func (p *Post) Tail(ctx context.Context, deliver func(mailbox.Message)) (func(), error) {
-	t := &tailReader{}
-	t.some = sync.NewCond(&t.mu)
+	t := &tailReader{deliver: deliver}
+	t.idle = sync.NewCond(&t.mu)
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.closed {
-		p.mu.Unlock()
 		return nil, fmt.Errorf("memory: tail: %w", mailbox.ErrClosed)
 	}
-	p.tails[t] = struct{}{}
-	p.mu.Unlock()
-
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		t.runDelivery(deliver)
-	}()
+	p.tails = append(slices.Clip(p.tails), t)
 	end := func() {
 		p.mu.Lock()
-		delete(p.tails, t)
+		p.tails = slices.DeleteFunc(slices.Clone(p.tails), func(other *tailReader) bool { return other == t })
 		p.mu.Unlock()
 		t.endReading()
 	}
@@ -187,7 +227,7 @@ func (p *Post) Tail(ctx context.Context, deliver func(mailbox.Message)) (func(),
 	return func() {
 		unhook()
 		end()
-		<-ended
+		t.awaitIdle()
 	}, nil
 }
 
