@@ -51,7 +51,7 @@ func (ReturnAllowance) Kind() string { return "return_allowance" }
 func (ReturnAllowance) effect() {}
 
 // attemptsAhead is how many attempts after the requested one the agent would begin without asking.
-func (s State) attemptsAhead() int {
+func (s *State) attemptsAhead() int {
 	if s.ClosingReason != "" {
 		return 0
 	}
@@ -59,7 +59,7 @@ func (s State) attemptsAhead() int {
 }
 
 // takeAllowance records the allowance that a grant brings.
-func takeAllowance(s State, f Granted) State {
+func takeAllowance(s *State, f Granted) *State {
 	awaited := f.Reservation == s.Reservation && (s.Phase == Reserving || s.Suspended.Then == ThenGrant)
 	if f.Allowance == nil || !awaited {
 		return s
@@ -79,7 +79,7 @@ func (a allowance) mayBegin(r budget.AttemptRequest, route int) bool {
 
 // beginAhead takes the attempt of the newest reservation out of the allowance. The step continues as
 // if that reservation had been granted: see grantAhead.
-func beginAhead(s State, r budget.AttemptRequest) State {
+func beginAhead(s *State, r budget.AttemptRequest) *State {
 	take, keep, _ := s.Allowance.Covers(r)
 	s.Allowance.Attempts--
 	s.Allowance.Begun, s.Allowance.Taken, s.Allowance.Keep = s.Reservation, take, keep
@@ -89,14 +89,14 @@ func beginAhead(s State, r budget.AttemptRequest) State {
 
 // grantAhead ends a step that begins an attempt under the allowance. What would keep the agent from using
 // a grant of the supervisor keeps it from using this one.
-func grantAhead(s State) (State, []Effect) {
+func grantAhead(s *State) (*State, []Effect) {
 	f := *s.Allowance.Next
 	s.Allowance.Next = nil
 	return handleGranted(s, f)
 }
 
 // settleAhead sends a settlement, and takes what an attempt under the allowance has used out of it.
-func settleAhead(s State, e Settle) (State, []Effect) {
+func settleAhead(s *State, e Settle) (*State, []Effect) {
 	a := &s.Allowance
 	if a.Grant == 0 || a.Begun != e.Reservation {
 		return s, []Effect{e}
@@ -115,7 +115,7 @@ func settleAhead(s State, e Settle) (State, []Effect) {
 }
 
 // endAllowance gives the allowance back.
-func endAllowance(s State) (State, ReturnAllowance) {
+func endAllowance(s *State) (*State, ReturnAllowance) {
 	a := s.Allowance
 	s.Allowance = allowance{}
 	e := ReturnAllowance{Grant: a.Grant, Reservation: s.Reservation, Keep: a.Keep}
@@ -127,7 +127,7 @@ func endAllowance(s State) (State, ReturnAllowance) {
 
 // handleAllowanceRecalled gives back an allowance that is recalled. If the agent has none of that grant,
 // its next request or its return is on the way.
-func handleAllowanceRecalled(s State, f AllowanceRecalled) (State, []Effect) {
+func handleAllowanceRecalled(s *State, f AllowanceRecalled) (*State, []Effect) {
 	if s.Phase == Done || s.Allowance.Grant == 0 || s.Allowance.Grant != f.Grant {
 		return s, nil
 	}
@@ -138,7 +138,7 @@ func handleAllowanceRecalled(s State, f AllowanceRecalled) (State, []Effect) {
 // returnIdleAllowance gives the allowance back if the step makes the agent wait for a person, for the
 // model or for other agents, and before a child is admitted: the child may need that amount. The
 // return follows the settlements of the step.
-func returnIdleAllowance(s State, fx []Effect) (State, []Effect) {
+func returnIdleAllowance(s *State, fx []Effect) (*State, []Effect) {
 	if s.Allowance.Grant == 0 || s.Phase == Done {
 		s.Allowance = allowance{}
 		return s, fx

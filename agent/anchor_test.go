@@ -15,8 +15,8 @@ func TestInputBoundIncludesSchemaAfterTurnWithoutSchema(t *testing.T) {
 	schema := `{"type":"object","properties":{"a":{"type":"string","description":"` + strings.Repeat("word ", 1600) + `"}},"required":["a"]}`
 	task := spec.Task{ID: spec.Root, Goal: "g", LoopOptions: spec.LoopOptions{Require: spec.Require{Schema: schema}}}
 	task.Limits = task.Limits.WithDefaults(0)
-	s := adoptHistory(State{Task: task}).appendMessage(firstMessage(task))
-	if bare := adoptHistory(State{Task: spec.Task{ID: spec.Root, Goal: "g", Limits: task.Limits}}).appendMessage(firstMessage(task)); s.inputBound() < bare.inputBound()+budget.Text(schema) {
+	s := adoptHistory(&State{Task: task}).appendMessage(firstMessage(task))
+	if bare := adoptHistory(&State{Task: spec.Task{ID: spec.Root, Goal: "g", Limits: task.Limits}}).appendMessage(firstMessage(task)); s.inputBound() < bare.inputBound()+budget.Text(schema) {
 		t.Errorf("with a schema %d, without one %d", s.inputBound(), bare.inputBound())
 	}
 	s.Cuts, s.Phase, s.Reservation, s.Open = 1, Thinking, 1, true // a reply that was cut goes on without the schema
@@ -48,7 +48,7 @@ func TestReservationCoversTheProvidersToolPrompt(t *testing.T) {
 	if got, want := FirstAttemptRequest(other).Input, FirstAttemptRequest(plain).Input; got != want {
 		t.Errorf("without tools %d is held, want %d", got, want)
 	}
-	s := adoptHistory(State{Task: task}).appendMessage(firstMessage(task))
+	s := adoptHistory(&State{Task: task}).appendMessage(firstMessage(task))
 	s.Phase, s.Reservation, s.Open = Thinking, 1, true
 	s, _ = settleReservation(s, model.Reply{UsageKnown: true, Usage: model.Usage{Input: 700, Output: 10}}, 0)
 	if got := s.inputBound(); got >= 710+1024 {

@@ -16,7 +16,7 @@ import (
 const askTool = toolname.AskHuman
 
 // mayAskPeople reports whether a person may be asked.
-func mayAskPeople(s State) bool {
+func mayAskPeople(s *State) bool {
 	return s.Task.LoopOptions.AskPeople && !s.Task.LoopOptions.Unattended //mutant:unattended-asks
 }
 
@@ -78,7 +78,7 @@ const questionBytesMax = detailBytesMax
 // askPerson asks a person a question on behalf of the loop, at a turn boundary. The answer
 // becomes a message and the loop continues with the transition `then`; a denial ends the
 // loop. If no person can be asked, the loop ends at once with the reason `without`.
-func askPerson(s State, question string, reason, without spec.Reason, then spec.Transition) (State, []Effect) {
+func askPerson(s *State, question string, reason, without spec.Reason, then spec.Transition) (*State, []Effect) {
 	if !mayAskPeople(s) { //mutant:question-needs-a-person
 		return finishAgent(s, spec.Outcome{Reason: without, Text: partialResult(s), Partial: true, Detail: question})
 	}
@@ -89,7 +89,7 @@ func askPerson(s State, question string, reason, without spec.Reason, then spec.
 }
 
 // parkFor puts a question to a person, about a call or about how to go on.
-func parkFor(s State, q Park) (State, Effect) {
+func parkFor(s *State, q Park) (*State, Effect) {
 	then := ThenTurn
 	if q.Call != "" {
 		then = ThenCalls
@@ -98,7 +98,7 @@ func parkFor(s State, q Park) (State, Effect) {
 }
 
 // suspendForPerson asks the question of a suspension, and waits for the answer.
-func suspendForPerson(s State, w suspension) (State, Effect) {
+func suspendForPerson(s *State, w suspension) (*State, Effect) {
 	if !s.Suspended.asksPerson() {
 		s.AskedAt = s.Now
 	}
@@ -130,7 +130,7 @@ func (c *stepEvents) publishQuestion(q Park) {
 }
 
 // escalateToPerson reports a problem to a person, who decides how the agent continues.
-func escalateToPerson(s State, what string, without spec.Reason, then spec.Transition) (State, []Effect) {
+func escalateToPerson(s *State, what string, without spec.Reason, then spec.Transition) (*State, []Effect) {
 	if ending, _ := s.reachedLimit(); ending != "" {
 		return endTurn(s, then) // a limit ends the loop now, whatever a person would answer
 	}
@@ -141,7 +141,7 @@ func escalateToPerson(s State, what string, without spec.Reason, then spec.Trans
 }
 
 // endQuestion continues after the wait for a person, which does not count as the agent's time.
-func endQuestion(s State) (State, []Effect) {
+func endQuestion(s *State) (*State, []Effect) {
 	fx := []Effect{Unpark{Query: s.Suspended.Question.Query}}
 	s.Began += s.Now - s.AskedAt //mutant:people's-time-counts
 	s.AskedAt = 0
@@ -150,7 +150,7 @@ func endQuestion(s State) (State, []Effect) {
 }
 
 // handleAnswered handles a person's decision about the open query.
-func handleAnswered(s State, f Answered) (State, []Effect) {
+func handleAnswered(s *State, f Answered) (*State, []Effect) {
 	w := s.Suspended
 	if !w.asksPerson() || f.Query != w.Question.Query || f.Digest != "" && f.Digest != w.Question.Digest { //mutant:answer-to-other-arguments-counts
 		return s, nil
@@ -221,7 +221,7 @@ func personResult(f Answered) model.ToolResult {
 var answers = map[spec.Decision]string{spec.Approve: "yes", spec.Deny: "no", spec.Skip: "nothing, go on without an answer", spec.TextOnly: "nothing"}
 
 // continueAfterAnswer continues the loop after a person has answered its question.
-func continueAfterAnswer(s State, f Answered) (State, []Effect) {
+func continueAfterAnswer(s *State, f Answered) (*State, []Effect) {
 	then := s.Transition
 	reason := s.Suspended.Question.Reason
 	s, fx := endQuestion(s)

@@ -20,7 +20,7 @@ const failingMax = 32 // targets that are remembered
 // forbidden tools. A reply counts once, however many calls it proposes: the model
 // makes all of them before it can read the first answer. A forbidden proposal
 // alone makes a reply neither useful nor useless.
-func countUseless(s State, calls []Call) (useless, forbidden int) {
+func countUseless(s *State, calls []Call) (useless, forbidden int) {
 	known := slices.ContainsFunc(calls, func(c Call) bool { _, ok := s.tools.specs[c.Name]; return ok && !s.tools.forbids(c.Name) })
 	barred := s.tools.firstForbidden(calls) >= 0
 	switch {
@@ -43,7 +43,7 @@ const (
 // answerCallsNotRun answers the calls that will not run because of the rest of their reply: the
 // reply exceeds the limit of forbidden proposals, it does not ask a person
 // although it must, or it asks although no person can be asked.
-func answerCallsNotRun(s State, calls []Call) []Call {
+func answerCallsNotRun(s *State, calls []Call) []Call {
 	from, text := len(calls), ""
 	limit := s.Task.LoopOptions.Breaker.Forbidden
 	_, forbidden := countUseless(s, calls)
@@ -68,7 +68,7 @@ func answerCallsNotRun(s State, calls []Call) []Call {
 // applyBreaker escalates when a tool fails repeatedly on one target. It ends a loop
 // whose model repeatedly proposes forbidden tools, or asks although no person can
 // be asked.
-func applyBreaker(s State, calls []Call) (next State, fx []Effect, busy bool) {
+func applyBreaker(s *State, calls []Call) (next *State, fx []Effect, busy bool) {
 	b := s.Task.LoopOptions.Breaker
 	if i := s.tools.firstForbidden(calls); i >= 0 && b.Forbidden > 0 && s.LoopDetection.Forbidden >= b.Forbidden { //mutant:forbidden-proposals-for-ever
 		next, fx = finishAgent(s, spec.Outcome{Reason: spec.Refused, Text: partialResult(s), Partial: true,

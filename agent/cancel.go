@@ -7,7 +7,7 @@ import (
 
 // handleCanceled makes the loop end, at its next safe boundary or at once. Either way
 // every open call gets a truthful result first.
-func handleCanceled(s State, f Canceled) (State, []Effect) {
+func handleCanceled(s *State, f Canceled) (*State, []Effect) {
 	if s.Phase == Done {
 		return s, nil
 	}
@@ -48,7 +48,7 @@ func handleCanceled(s State, f Canceled) (State, []Effect) {
 
 // cancelCalls answers the calls that have not begun. It lets running calls
 // complete, or kills them. The supervisor cancels the children.
-func cancelCalls(s State) (State, []Effect) {
+func cancelCalls(s *State) (*State, []Effect) {
 	var fx []Effect
 	s = cloneCalls(s)
 	for i, c := range s.Calls {
@@ -57,13 +57,13 @@ func cancelCalls(s State) (State, []Effect) {
 			if c.Gate.Person == "" {
 				fx = append(fx, AbortHooks{c.gateID()})
 			}
-			setCall(&s, i, c.endGate(s.Cancel.neverBegun()))
+			setCall(s, i, c.endGate(s.Cancel.neverBegun()))
 		case c.Stage == Pending || c.Stage == Starting || c.Stage == Retrying: //mutant:cancel-of-unstarted
-			setCall(&s, i, c.endUnbegun(s.Cancel.neverBegun()))
+			setCall(s, i, c.endUnbegun(s.Cancel.neverBegun()))
 		case c.Stage == Running && s.Cancel.Now && c.Kind.isDelegation():
-			setCall(&s, i, c.cutOff(event.Killed, "canceled while the child was running"))
+			setCall(s, i, c.cutOff(event.Killed, "canceled while the child was running"))
 		case c.Stage == Running && s.Cancel.Now && c.Kind.sends():
-			setCall(&s, i, c.cutOff(event.Killed, c.Kind.unansweredText()))
+			setCall(s, i, c.cutOff(event.Killed, c.Kind.unansweredText()))
 		case c.Stage == Running && s.Cancel.Now:
 			fx = append(fx, AbortTool{Call: c.ID})
 		}
@@ -72,20 +72,20 @@ func cancelCalls(s State) (State, []Effect) {
 }
 
 // answerOpenCalls answers every call that has no result yet.
-func answerOpenCalls(s State, pending, running string) State {
+func answerOpenCalls(s *State, pending, running string) *State {
 	s = cloneCalls(s)
 	for i, c := range s.Calls {
 		switch c.Stage {
 		case Gated:
-			setCall(&s, i, c.endGate(pending))
+			setCall(s, i, c.endGate(pending))
 		case Pending, Starting, Retrying:
-			setCall(&s, i, c.endUnbegun(pending))
+			setCall(s, i, c.endUnbegun(pending))
 		case Running:
 			text := running
 			if c.Kind == questionCall {
 				text = notAnswered
 			}
-			setCall(&s, i, c.cutOff(event.Killed, text))
+			setCall(s, i, c.cutOff(event.Killed, text))
 		}
 	}
 	return s
@@ -109,7 +109,7 @@ func (f Canceled) neverBegun() string {
 }
 
 // finishBeforeCalls ends a canceled agent whose last reply asked for calls.
-func finishBeforeCalls(s State, calls []Call) (State, []Effect) {
+func finishBeforeCalls(s *State, calls []Call) (*State, []Effect) {
 	s = refuseCalls(withholdReply(s), calls, s.Cancel.neverBegun())
 	return finishAgent(s, abortedOutcome(s, spec.AbortedStreaming))
 }
@@ -117,14 +117,14 @@ func finishBeforeCalls(s State, calls []Call) (State, []Effect) {
 // finishCanceled ends a canceled agent at a boundary. Before the first tools of this
 // turn have run, the cancel aborted streaming, after that tools, whatever messages
 // the agent has received since.
-func finishCanceled(s State) (State, []Effect) {
+func finishCanceled(s *State) (*State, []Effect) {
 	if s.ranTools() {
 		return finishAgent(s, abortedOutcome(s, spec.AbortedTools))
 	}
 	return finishAgent(s, abortedOutcome(s, spec.AbortedStreaming))
 }
 
-func abortedOutcome(s State, why spec.Reason) spec.Outcome {
+func abortedOutcome(s *State, why spec.Reason) spec.Outcome {
 	detail := ""
 	if s.Cancel != nil {
 		detail = s.Cancel.Why

@@ -112,7 +112,7 @@ const mcpPrefix = toolname.MCPPrefix
 
 // validateCall checks one call before the loop acts on it. It returns a call that must
 // not run as Ended, with an error result for the model.
-func validateCall(s State, t model.ToolCall, index int) Call {
+func validateCall(s *State, t model.ToolCall, index int) Call {
 	c := Call{ToolCall: t, callProgress: callProgress{Stage: Pending}}
 	if s.tools.forbids(t.Name) { //mutant:forbidden-tool
 		return c.deny(fmt.Sprintf("forbidden: this agent may not use %s; it did not run. The tools are: %s", clip.Text(t.Name, message.NameBytesShown), s.tools.names))
@@ -260,7 +260,7 @@ func (c Call) end(r model.ToolResult) Call {
 
 // limitCalls lets the first calls of a reply run, as far as the limits allow, and
 // answers the rest.
-func limitCalls(s State, calls []Call) []Call {
+func limitCalls(s *State, calls []Call) []Call {
 	left := min(int64(s.Task.Limits.ReplyCalls), s.Grant.Calls) //mutant:calls-granted
 	for i, c := range calls {
 		if c.Stage == Ended {
@@ -276,7 +276,7 @@ func limitCalls(s State, calls []Call) []Call {
 }
 
 // remarkDropped tells the model how many of its calls the entry of its reply does not hold.
-func remarkDropped(s State, n int) State {
+func remarkDropped(s *State, n int) *State {
 	if n <= 0 {
 		return s
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // beginClosingTurn begins the one closing turn that an agent has left when a limit ends it.
-func beginClosingTurn(s State, reason spec.Reason, transition spec.Transition) (State, []Effect) {
+func beginClosingTurn(s *State, reason spec.Reason, transition spec.Transition) (*State, []Effect) {
 	s.ClosingReason = reason
 	return runHooksBeforeModel(s, transition)
 }
@@ -32,7 +32,7 @@ func closingText(why spec.Reason) string {
 
 // endClosingTurn ends the agent after its closing turn. Calls that the model made nevertheless
 // are answered, so that the history stays well formed.
-func endClosingTurn(s State, text string, calls []Call) (State, []Effect) {
+func endClosingTurn(s *State, text string, calls []Call) (*State, []Effect) {
 	text = clip.Text(text, answerBytesMax)
 	s = refuseCalls(s, calls, "not run: this was the closing turn")
 	if strings.TrimSpace(text) == "" {
@@ -51,7 +51,7 @@ const (
 
 // endFailedClosing ends the agent after its closing call failed. If nothing was spent before, and the call failed on the
 // provider, the provider is the reason and not the limit: no higher limit would have helped.
-func endFailedClosing(s State, failure string, origin failureOrigin) (State, []Effect) {
+func endFailedClosing(s *State, failure string, origin failureOrigin) (*State, []Effect) {
 	reason := s.ClosingReason
 	isBudget := reason == spec.TokenBudget || reason == spec.CostBudget
 	// An earlier failure, also of another model, may have spent its reservation in full.

@@ -37,7 +37,7 @@ const summaryTries = 2
 
 // beginCompaction begins a compaction if the prompt has grown too large for the window;
 // busy is false if the loop continues at once.
-func beginCompaction(s State, transition spec.Transition) (next State, fx []Effect, busy bool) {
+func beginCompaction(s *State, transition spec.Transition) (next *State, fx []Effect, busy bool) {
 	limit := s.contextLimits().threshold()
 	if limit == 0 || s.Estimate() <= limit || lastTurnFits(s) {
 		return s, nil, false
@@ -74,7 +74,7 @@ func beginCompaction(s State, transition spec.Transition) (next State, fx []Effe
 
 // hasUncheckedMessages reports whether a summary would use messages that the hooks have not seen.
 // Hooks decide which messages a provider receives, so no model may write that summary.
-func hasUncheckedMessages(s State, upto int) bool {
+func hasUncheckedMessages(s *State, upto int) bool {
 	if len(s.hooks.at(spec.HookContext, "")) == 0 && len(s.hooks.at(spec.HookInput, "")) == 0 {
 		return false
 	}
@@ -87,7 +87,7 @@ func hasUncheckedMessages(s State, upto int) bool {
 
 // lastTurnFits reports whether the loop is about to take its closing turn and the
 // prompt fits as it is, so that no compaction is needed.
-func lastTurnFits(s State) bool {
+func lastTurnFits(s *State) bool {
 	ending, _ := s.reachedLimit()
 	return ending != "" && s.Estimate()+s.Task.Limits.Closing <= s.contextWindow(&s.Task)
 }
@@ -96,7 +96,7 @@ func lastTurnFits(s State) bool {
 // one reactive compaction in its lifetime, then the loop ends. again is false for
 // the end. So a model that rejects every prompt is called three times: for the
 // turn, for the summary (which it rejects, too), and for the turn again.
-func tooLong(s State) (next State, fx []Effect, again bool) {
+func tooLong(s *State) (next *State, fx []Effect, again bool) {
 	if s.Task.LoopOptions.Context.Tail <= 0 || s.Ladder.Reactive || s.Ladder.exhausted() { //mutant:too-long-for-ever
 		return s, nil, false
 	}
@@ -121,13 +121,13 @@ func tooLong(s State) (next State, fx []Effect, again bool) {
 
 // chooseCut computes how many messages to fold. ok is false if no fold would shrink the
 // prompt, even with an empty summary.
-func chooseCut(s State, tails []int, room int64, as spec.Transition) (upto int, ok bool) {
+func chooseCut(s *State, tails []int, room int64, as spec.Transition) (upto int, ok bool) {
 	now, ratio := guessTokens(s, s.Prompt()), s.tokenMeasures().Ratio
 	fits := s.Estimate() <= room
 	for _, n := range tails {
 		at := s.tailAt(s.Fold.Upto, n)
 		w := s.foldWriter(at, as)
-		bare := withFold(s, w.newFold("", true))
+		bare := withFold(copyOf(s), w.newFold("", true))
 		size := guessTokens(bare, bare.Prompt())
 		if at > s.Fold.Upto && size < now {
 			upto, ok = at, true
@@ -144,14 +144,14 @@ func chooseCut(s State, tails []int, room int64, as spec.Transition) (upto int, 
 
 // withFold returns the state with a new fold. The size that the provider reported
 // belongs to a prompt that no longer exists.
-func withFold(s State, f Fold) State {
+func withFold(s *State, f Fold) *State {
 	s.Fold, s.Anchor = f, promptAnchor{} //mutant:anchor-kept-over-a-fold
 	s.Journal = s.Journal.withShown(f.Upto)
 	return s
 }
 
 // askSummary requests a reservation for the summary.
-func askSummary(s State) (State, []Effect) {
+func askSummary(s *State) (*State, []Effect) {
 	s.Phase, s.Transition, s.Purpose = Reserving, s.PendingCompaction.As, ForSummary
 	s.Reservation++
 	s.Allowance = allowance{} // the request gives it back
@@ -165,7 +165,7 @@ func askSummary(s State) (State, []Effect) {
 
 // handleSummaryGranted begins the summary. A grant of only a closing turn is for the
 // agent's last answer, not for a summary: it is returned unused.
-func handleSummaryGranted(s State, f Granted) (State, []Effect) {
+func handleSummaryGranted(s *State, f Granted) (*State, []Effect) {
 	if f.Closing || f.Output <= 0 {
 		return prependEffects([]Effect{Settle{Reservation: s.Reservation, Turn: s.Turn}})(compactWithoutModel(s))
 	}
@@ -175,13 +175,13 @@ func handleSummaryGranted(s State, f Granted) (State, []Effect) {
 }
 
 // summaryRequest is the request for the summary of the compaction in progress.
-func summaryRequest(s State, output int64) model.Request {
+func summaryRequest(s *State, output int64) model.Request {
 	w := s.foldWriter(s.PendingCompaction.Upto, s.PendingCompaction.As)
 	return w.request(output, s.summaryModel(&s.Task, s.PendingCompaction.Own).Window)
 }
 
 // callSummary requests the summary under the granted reservation.
-func callSummary(s State) CallModel {
+func callSummary(s *State) CallModel {
 	m := s.summaryModel(&s.Task, s.PendingCompaction.Own)
 	r := summaryRequest(s, s.Grant.Output)
 	r.Model, r.Temperature, r.Effort = m.Name, m.Temperature, m.Effort
@@ -190,7 +190,7 @@ func callSummary(s State) CallModel {
 
 // handleSummary completes a compaction with the summary that a model wrote. The
 // summary is not part of the transcript and costs no turn.
-func handleSummary(s State, r model.Reply) (State, []Effect) {
+func handleSummary(s *State, r model.Reply) (*State, []Effect) {
 	s, fx := settleSummary(s, r)
 	text := strings.TrimSpace(r.Message.Text)
 	bad := text == "" || len(r.Message.Calls) > 0 || r.Stop == model.StopMaxOutput || r.Stop == model.StopRefusal
@@ -205,7 +205,7 @@ func handleSummary(s State, r model.Reply) (State, []Effect) {
 
 // handleFailedSummary handles a summary call that failed. If another model failed, the
 // agent's own model is tried, unless the text is too long for any model.
-func handleFailedSummary(s State, f Failed) (State, []Effect) {
+func handleFailedSummary(s *State, f Failed) (*State, []Effect) {
 	if f.Unbilled {
 		f.Reply.UsageKnown, f.Reply.Usage = true, model.Usage{}
 	}
@@ -225,7 +225,7 @@ func handleFailedSummary(s State, f Failed) (State, []Effect) {
 
 // otherSummary requests the summary from the agent's own model if that was not
 // tried yet; otherwise no model writes the summary.
-func otherSummary(s State) (State, []Effect) {
+func otherSummary(s *State) (*State, []Effect) {
 	if other := s.Task.LoopOptions.Context.Model != nil && !s.PendingCompaction.Own; other && s.PendingCompaction.Tries < summaryTries { //mutant:summary-asked-for-ever
 		s.PendingCompaction.Own, s.failureStreaks = true, s.withoutWait()
 		return askSummary(s)
@@ -234,7 +234,7 @@ func otherSummary(s State) (State, []Effect) {
 }
 
 // lostSummary continues after a crash that lost the summary.
-func lostSummary(s State) (State, []Effect) {
+func lostSummary(s *State) (*State, []Effect) {
 	if s.PendingCompaction.Tries < summaryTries {
 		return askSummary(s)
 	}
@@ -242,7 +242,7 @@ func lostSummary(s State) (State, []Effect) {
 }
 
 // settleSummary closes the reservation of a summary.
-func settleSummary(s State, r model.Reply) (State, []Effect) {
+func settleSummary(s *State, r model.Reply) (*State, []Effect) {
 	e := Settle{Reservation: s.Reservation, Usage: r.Usage, Turn: s.Turn, Lost: !r.UsageKnown}
 	if r.UsageKnown {
 		e.Used = s.summaryModel(&s.Task, s.PendingCompaction.Own).Price.Cost(r.Usage)
@@ -255,14 +255,14 @@ func settleSummary(s State, r model.Reply) (State, []Effect) {
 }
 
 // compactWithoutModel folds without a model: the summary consists of lines of the messages themselves.
-func compactWithoutModel(s State) (State, []Effect) {
+func compactWithoutModel(s *State) (*State, []Effect) {
 	return completeCompaction(s, "")
 }
 
 // completeCompaction applies the fold and continues with the turn that waited for it. A
 // model's summary may be no shorter than the messages that it replaces; then lines
 // of those messages replace them, or nothing.
-func completeCompaction(s State, summary string) (State, []Effect) {
+func completeCompaction(s *State, summary string) (*State, []Effect) {
 	f := s.PendingCompaction
 	now := guessTokens(s, s.Prompt())
 	w := s.foldWriter(f.Upto, f.As)
@@ -272,7 +272,7 @@ func completeCompaction(s State, summary string) (State, []Effect) {
 	}
 	next := s
 	for _, fold := range try {
-		next = withFold(s, fold)
+		next = withFold(copyOf(s), fold)
 		if guessTokens(next, next.Prompt()) < now {
 			break
 		}

@@ -76,7 +76,7 @@ func (f ContextSet) adds(name string) bool {
 const contextSetsMax = 64
 
 // handleContextSet keeps a change for the next request. Of a client's it keeps the layers.
-func handleContextSet(s State, f ContextSet, bySupervisor bool) State {
+func handleContextSet(s *State, f ContextSet, bySupervisor bool) *State {
 	if s.Phase == Done {
 		return s
 	}
@@ -90,7 +90,7 @@ func handleContextSet(s State, f ContextSet, bySupervisor bool) State {
 			break
 		}
 	}
-	if err := promptlayer.Check(promptlayer.Apply(NextTask(s).Layers, f.Layers)); err != nil {
+	if err := promptlayer.Check(promptlayer.Apply(NextTask(*s).Layers, f.Layers)); err != nil {
 		f.Layers, why = nil, err.Error()
 	}
 	n := len(s.NextContext)
@@ -129,13 +129,13 @@ func NextTask(s State) spec.Task {
 
 // mayChangeNow reports whether a change waits and can be part of the request that is being prepared. Hooks have
 // computed the prompt of a turn from what it was before.
-func mayChangeNow(s State) bool {
+func mayChangeNow(s *State) bool {
 	return len(s.NextContext) > 0 && s.ClosingReason == "" && len(s.hooks.at(spec.HookContext, "")) == 0 //mutant:context-never-adopted
 }
 
 // adoptContext begins to use the layers and tools that were set. The provider's report of the prompt before says
 // nothing about the one that follows.
-func adoptContext(s State) State {
+func adoptContext(s *State) *State {
 	if len(s.NextContext) == 0 {
 		return s
 	}
@@ -147,7 +147,7 @@ func adoptContext(s State) State {
 	offered := func(t model.ToolSpec) bool {
 		return s.tools.knows(t.Name) || slices.ContainsFunc(known[len(s.Task.Tools):], func(o model.ToolSpec) bool { return o.Name == t.Name })
 	}
-	next := NextTask(s)
+	next := NextTask(*s)
 	specs := slices.DeleteFunc(slices.Clone(next.Tools), func(t model.ToolSpec) bool { return !offered(t) })
 	s.Task, s.NextContext = next, nil
 	s.tools = compileTools(s.Task, specs)
@@ -160,7 +160,7 @@ func adoptContext(s State) State {
 }
 
 // replaceOutdated returns a reservation that was requested for the prompt before a change, and requests another one.
-func replaceOutdated(s State) (State, []Effect) {
+func replaceOutdated(s *State) (*State, []Effect) {
 	s, fx := settleAhead(s, Settle{Reservation: s.Reservation, Turn: s.Turn})
 	s.Open = false
 	return prependEffects(fx)(requestReservation(s, s.Transition))

@@ -10,7 +10,7 @@ import (
 )
 
 // dispatchCalls runs the calls of a reply that may run, in batches.
-func dispatchCalls(s State, calls []Call) (State, []Effect) {
+func dispatchCalls(s *State, calls []Call) (*State, []Effect) {
 	s.Phase, s.Calls, s.Cuts = Acting, calls, 0
 	if !s.TurnPreempted {
 		s.ToolCalls += callList(calls).countRunnable()
@@ -21,7 +21,7 @@ func dispatchCalls(s State, calls []Call) (State, []Effect) {
 
 // advanceCalls begins every call that may begin now, and ends the turn when all
 // calls have their result.
-func advanceCalls(s State) (State, []Effect) {
+func advanceCalls(s *State) (*State, []Effect) {
 	s, fx := endPreemptedCalls(s)
 	for i := range s.Calls {
 		if !s.Calls.mayBegin(i, &s.Task.Limits) || s.Cancel != nil { //mutant:begins-unless-canceled
@@ -44,7 +44,7 @@ func advanceCalls(s State) (State, []Effect) {
 
 // beginCall starts one call: a child through the supervisor, a read at once, any other
 // call after its Started entry.
-func beginCall(s State, i int) (State, Effect) {
+func beginCall(s *State, i int) (*State, Effect) {
 	c := s.Calls[i]
 	if why := s.tools.approvalError(c); why != "" {
 		return s.withCall(i, c.deny(why).withLostNote()), nil
@@ -61,11 +61,7 @@ func beginCall(s State, i int) (State, Effect) {
 		return parkFor(s.withCall(i, c), c.askedQuestion())
 	case c.Kind.isDelegation():
 		c.Stage, c.Attempt, c.Born = Running, 0, s.workTime()
-		request := delegationOf
-		if c.Kind == handoffCall {
-			request = handoffOf
-		}
-		e, why := request(s, c)
+		e, why := requestChild(s, c)
 		if why != "" {
 			return s.withCall(i, c.fail(why)), nil
 		}
@@ -81,6 +77,14 @@ func beginCall(s State, i int) (State, Effect) {
 	return s.withCall(i, c), c.newToolCall(s.Turn, s.Tainted != nil)
 }
 
+// requestChild requests the child of a delegation or a handoff, or says why it cannot.
+func requestChild(s *State, c Call) (e Delegate, why string) {
+	if c.Kind == handoffCall {
+		return handoffOf(s, c)
+	}
+	return delegationOf(s, c)
+}
+
 // decodeArgs reads arguments that have been validated; fields that do not fit stay zero.
 func decodeArgs(args string, into any) { _ = json.Unmarshal([]byte(args), into) }
 
@@ -91,7 +95,7 @@ func (c Call) newToolCall(turn int, tainted bool) CallTool {
 
 // handleStarted handles the Started entry that a shell appends before any call that is not a read: if
 // the loop reads it under the current epoch, the call begins, once.
-func handleStarted(s State, f Started) (State, []Effect) {
+func handleStarted(s *State, f Started) (*State, []Effect) {
 	i := s.Calls.find(f.Call)
 	if i < 0 || s.Phase != Acting || f.Activation != s.Activation { //mutant:started-in-its-life
 		return s, nil
@@ -108,7 +112,7 @@ func handleStarted(s State, f Started) (State, []Effect) {
 
 // handleReturned handles a result: a tool's by its attempt, a child's from the
 // supervisor. A late result resolves a call that waits for a person.
-func handleReturned(s State, f Returned) (State, []Effect) {
+func handleReturned(s *State, f Returned) (*State, []Effect) {
 	i := s.Calls.find(f.Call)
 	if s.events.returned = f; i >= 0 && f.Size != 0 && f.Ref == "" && s.Calls[i].Stage == Running {
 		s.events.publish(resultEvents, event.KindWarningRaised, event.Warning{What: "a whole result of " + s.Calls[i].Name + " was not kept", Call: f.Call})
@@ -149,7 +153,7 @@ func handleReturned(s State, f Returned) (State, []Effect) {
 
 // endBatch appends the results to the transcript in the order of the calls and
 // proceeds to the turn boundary.
-func endBatch(s State) (State, []Effect) {
+func endBatch(s *State) (*State, []Effect) {
 	calls := s.Calls
 	s = markResults(s, calls)
 	results, counted := calls.results()
@@ -181,7 +185,7 @@ func endBatch(s State) (State, []Effect) {
 }
 
 // missingTools says which tools the calls of a useless reply named, and whether the agent lacks a directory to have them in.
-func missingTools(s State, calls []Call) string {
+func missingTools(s *State, calls []Call) string {
 	text := "the last called tools that the agent does not have: " + s.tools.namesUnknown(calls)
 	if s.Task.Workspace == "" {
 		text += " (" + spec.NoDirectory + ")"

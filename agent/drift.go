@@ -63,7 +63,7 @@ func isBlocking(t *spec.Task, key, found string) bool {
 
 // compareNode handles a node's report of its differences; ok is false if the report
 // does not change whether the agent continues.
-func compareNode(s State, f Resumed, whole bool) (next State, fx []Effect, ok bool) {
+func compareNode(s *State, f Resumed, whole bool) (next *State, fx []Effect, ok bool) {
 	if f.Looked {
 		s = publishDrift(s, f.Found)
 		s.Drift.Found = f.Found
@@ -84,7 +84,7 @@ func compareNode(s State, f Resumed, whole bool) (next State, fx []Effect, ok bo
 
 // askBeforeResuming asks a person before the agent continues on a node with blocking
 // differences; ok is false if it asks later, before it uses a reservation.
-func askBeforeResuming(s State, whole bool) (next State, fx []Effect, ok bool) {
+func askBeforeResuming(s *State, whole bool) (next *State, fx []Effect, ok bool) {
 	var then continuation
 	var held *suspension
 	switch s.Phase {
@@ -115,7 +115,7 @@ func askBeforeResuming(s State, whole bool) (next State, fx []Effect, ok bool) {
 }
 
 // askAboutDrift asks a person whether the agent may continue as recorded.
-func askAboutDrift(s State, then continuation, held *suspension) (State, []Effect) {
+func askAboutDrift(s *State, then continuation, held *suspension) (*State, []Effect) {
 	s.QuestionsAsked++
 	q := Park{Query: fmt.Sprintf("turn-%d.%d", s.Turn, s.QuestionsAsked), Reason: spec.ResumeUnsafe, Question: clip.Text(s.Drift.question(&s.Task, s.Node), detailBytesMax)}
 	s, e := suspendForPerson(s, suspension{Why: AwaitsDriftAnswer, Then: then, Question: q, Held: held})
@@ -123,7 +123,7 @@ func askAboutDrift(s State, then continuation, held *suspension) (State, []Effec
 }
 
 // publishDrift warns about the differences that the node has not reported before.
-func publishDrift(s State, found map[string]string) State {
+func publishDrift(s *State, found map[string]string) *State {
 	for _, k := range slices.Sorted(maps.Keys(found)) {
 		if old, known := s.Drift.Found[k]; !known || old != found[k] {
 			s.events.publish(driftEvents, event.KindWarningRaised, event.Warning{What: fmt.Sprintf("this node has another %s than the run was begun with", k),
@@ -158,7 +158,7 @@ func orNone(hash string) string {
 }
 
 // continueAsRecorded continues the loop where the question has interrupted it.
-func continueAsRecorded(s State) (State, []Effect) {
+func continueAsRecorded(s *State) (*State, []Effect) {
 	w := s.Suspended
 	s, fx := endQuestion(s)
 	switch w.Then {
@@ -179,7 +179,7 @@ func continueAsRecorded(s State) (State, []Effect) {
 
 // continueHeld continues a suspension that a question about a difference had interrupted.
 // The call's own result may have answered its question meanwhile.
-func continueHeld(s State, w suspension) (State, []Effect) {
+func continueHeld(s *State, w suspension) (*State, []Effect) {
 	if w.Why == AwaitsRetry {
 		return suspend(s, w), []Effect{Arm{Timer: retryTimer, Due: w.Due}}
 	}
@@ -194,7 +194,7 @@ func continueHeld(s State, w suspension) (State, []Effect) {
 }
 
 // returnReservation returns a reservation that was granted although a person must be asked first.
-func returnReservation(s State) (State, []Effect) {
+func returnReservation(s *State) (*State, []Effect) {
 	s, fx := settleAhead(s, Settle{Reservation: s.Reservation, Turn: s.Turn})
 	if s.Suspended.Why != AwaitsDriftAnswer {
 		var more []Effect
@@ -207,7 +207,7 @@ func returnReservation(s State) (State, []Effect) {
 
 // restorePhase restores the phase that a question about a difference has interrupted, for
 // a cancel, which ends a phase in another way than a wait. The question stays open until finishAgent.
-func restorePhase(s State) State {
+func restorePhase(s *State) *State {
 	switch s.Suspended.Then {
 	case ThenHooks:
 		s.Phase = Hooking
@@ -218,7 +218,7 @@ func restorePhase(s State) State {
 }
 
 // handleDriftAnswer handles a person's answer about a difference.
-func handleDriftAnswer(s State, f Answered) (State, []Effect) {
+func handleDriftAnswer(s *State, f Answered) (*State, []Effect) {
 	if f.Decision == spec.Deny {
 		return handleCanceled(s, Canceled{Why: strings.TrimSuffix("a person said no: "+strings.TrimSpace(f.Text), ": "), As: spec.ResumeUnsafe})
 	}
@@ -231,7 +231,7 @@ func handleDriftAnswer(s State, f Answered) (State, []Effect) {
 
 // recordResultDuringQuestion records a result that arrives while a person is asked; the result
 // begins nothing. Its guardrails are asked when the loop continues.
-func recordResultDuringQuestion(s State, i int, f Returned) (State, []Effect) {
+func recordResultDuringQuestion(s *State, i int, f Returned) (*State, []Effect) {
 	c := s.Calls[i]
 	s.ToolMS += f.TookMS
 	c.Tokens = f.Tokens

@@ -26,7 +26,7 @@ func isReplaceable(c model.ErrorClass) bool {
 // loop ends. The failed model's partial reply is a tombstone. No measurement of
 // the failed model applies to the next one, and data that only the failed model
 // understands stays behind: adapters send opaque data to its issuer alone.
-func useFallback(s State, detail string) (State, []Effect) {
+func useFallback(s *State, detail string) (*State, []Effect) {
 	next, ok := chainOf(&s.Task).nextAfter(s.Route)
 	if !ok {
 		before := chainOf(&s.Task)[:s.Route+1].names()
@@ -53,7 +53,7 @@ func (chain modelChain) nextAfter(route int) (int, bool) {
 
 // skipUnpriced skips a fallback that the supervisor cannot cover: the run has a limit
 // in money, and the price of the model is unknown.
-func skipUnpriced(s State, f Denied) (State, []Effect) {
+func skipUnpriced(s *State, f Denied) (*State, []Effect) {
 	route := s.Route
 	s.events.cause = fmt.Sprintf("skipped: the run has a limit in money, and the price of %s is not known", s.currentModel(&s.Task).Name)
 	s, fx := useFallback(s, fmt.Sprintf("%s: the price of %s is not known", f.Why, s.currentModel(&s.Task).Name))

@@ -12,15 +12,15 @@ import (
 // finishedStep puts the events of a step in the order in which observers read them, and fills in
 // the figures that only the whole step knows.
 type finishedStep struct {
-	before, after State
-	published     stepEvents
+	before, after *State
+	published     *stepEvents
 }
 
 // takeEvents takes the events of the step out of the state after it.
-func takeEvents(before, after State) (State, []event.Event) {
+func takeEvents(before, after *State) (*State, []event.Event) {
 	published := after.events
 	after.events = stepEvents{}
-	f := finishedStep{before, after, published}
+	f := finishedStep{before, after, &published}
 	return after, f.events()
 }
 
@@ -59,7 +59,7 @@ func (f *finishedStep) events() []event.Event {
 
 // turnOf returns the turn of the events of a group.
 func (f *finishedStep) turnOf(g eventGroup) int {
-	before, after := &f.before, &f.after
+	before, after := f.before, f.after
 	switch {
 	case g == callEvents && before.Phase == Acting, g == loopEvents:
 		return before.Turn
@@ -77,14 +77,14 @@ func (f *finishedStep) turnOf(g eventGroup) int {
 
 // turnEnded reports whether the step has ended a turn.
 func (f *finishedStep) turnEnded() bool {
-	before, after := &f.before, &f.after
+	before, after := f.before, f.after
 	moved := before.Phase != after.Phase || before.Reservation != after.Reservation || before.Proposal != after.Proposal
 	return moved && before.atWork() && !after.atWork()
 }
 
 // turnFinished describes the end of a turn: why the loop continues, unless it ends.
 func (f *finishedStep) turnFinished() event.TurnFinished {
-	s := &f.after
+	s := f.after
 	d := event.TurnFinished{Phase: string(s.Phase)}
 	if s.Phase == Reserving || s.Phase == Hooking || s.Suspended.awaitsModel() {
 		d.Transition = s.Transition
@@ -97,7 +97,7 @@ func (f *finishedStep) turnFinished() event.TurnFinished {
 
 // withFigures fills in the data of an event that depend on the whole step.
 func (f *finishedStep) withFigures(e stepEvent) event.Event {
-	s := &f.after
+	s := f.after
 	switch d := e.Data.(type) {
 	case event.ModelFinished:
 		if e.Kind == event.KindErrorRaised && s.Phase == Waiting {
@@ -129,7 +129,7 @@ func (f *finishedStep) withFigures(e stepEvent) event.Event {
 // overtaken reports whether the step itself has overtaken an event of a call: a call
 // that begins and ends in one step has only its end.
 func (f *finishedStep) overtaken(e stepEvent) bool {
-	s := &f.after
+	s := f.after
 	d, ok := e.Data.(event.ToolCall)
 	if !ok || e.group != callEvents || isEnd(e.Kind) {
 		return false
@@ -167,7 +167,7 @@ func (f *finishedStep) completeCall(e *stepEvent, d event.ToolCall) {
 
 // escalation fills in how far a guardrail has escalated.
 func (f *finishedStep) escalation(d event.GuardrailFired) event.GuardrailFired {
-	s := &f.after
+	s := f.after
 	d.Level, d.Times = "note", s.HookEffects.Input
 	if d.Point == spec.HookOutput {
 		d.Times = s.HookEffects.Output
@@ -184,7 +184,7 @@ func (f *finishedStep) escalation(d event.GuardrailFired) event.GuardrailFired {
 // recoveryStage names the recovery that a step has begun. If no model writes the summary,
 // the step has also completed it.
 func (f *finishedStep) recoveryStage() string {
-	s := &f.after
+	s := f.after
 	as := s.PendingCompaction.As
 	if s.Fold.Upto != f.before.Fold.Upto {
 		as = s.Fold.As
@@ -204,7 +204,7 @@ func (f *finishedStep) recoveryStage() string {
 
 // compaction compares the prompt with the same messages as they would have been sent without the fold.
 func (f *finishedStep) compaction() event.Compaction {
-	s, before := &f.after, &f.before
+	s, before := f.after, f.before
 	by := "model"
 	if s.Fold.Plain {
 		by = "software"

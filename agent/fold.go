@@ -42,7 +42,8 @@ type foldWriter struct {
 
 // foldWriter returns the writer of a fold of the first messages.
 func (s *State) foldWriter(upto int, as spec.Transition) foldWriter {
-	return foldWriter{&s.Task, s.tools, &s.transcript, s.Fold, s.contextLimits(), s.Turn, upto, as}
+	of := copyOf(s) // the writer has pointers: to those of a step's own copy, the compiler would put each on the heap
+	return foldWriter{&of.Task, s.tools, &of.transcript, s.Fold, s.contextLimits(), s.Turn, upto, as}
 }
 
 // newFold builds the message that replaces the first messages: the task verbatim,

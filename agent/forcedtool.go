@@ -15,7 +15,7 @@ const resultTool = "read_result"
 // that names what the choice forces. It forces one tool that only reads: the one that was not called for the
 // longest time. Software must not choose among side effects, so without such a tool the model
 // chooses one of those that the sentence names. A model without another tool may only answer.
-func otherTools(s State, halted string) (choice, instead string) {
+func otherTools(s *State, halted string) (choice, instead string) {
 	var reading, all []string
 	for _, t := range s.Task.Tools {
 		if t.Name == halted || s.tools.forbids(t.Name) || t.Poll || slices.Contains(s.Task.LoopOptions.Watch.Polling, t.Name) ||

@@ -24,7 +24,7 @@ type fork struct {
 	Originals bool // the current activation began with work of the original under way
 }
 
-func handleForked(s State, f Forked) State {
+func handleForked(s *State, f Forked) *State {
 	if s.Phase == "" && !f.First || s.Phase == Done {
 		return s
 	}

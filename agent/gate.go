@@ -14,7 +14,7 @@ import (
 
 // enterCall begins a call, or asks the hooks before it. The gate precedes the record
 // of a side effect: a call that the hooks reject leaves no Started.
-func enterCall(s State, i int) (State, Effect) {
+func enterCall(s *State, i int) (*State, Effect) {
 	c := s.Calls[i]
 	if c.Gate.isPassedOn(s.Node) && !wasNarrowedSince(s, c) { //mutant:call-begins-by-earlier-rights
 		return beginCall(s, i)
@@ -34,7 +34,7 @@ func enterCall(s State, i int) (State, Effect) {
 
 // finishAttempt handles the result of a call that ran. After a failure it asks the tool_error
 // hooks, unless the loop is about to end; then the guardrails judge the result.
-func finishAttempt(s State, i int, c Call) (State, []Effect) {
+func finishAttempt(s *State, i int, c Call) (*State, []Effect) {
 	if c.Result.Error && s.Cancel == nil && len(s.hooks.at(spec.HookToolError, c.Name)) > 0 {
 		c.Stage, c.Gate.Point, c.Gate.Returned = Gated, spec.HookToolError, s.events.returned
 		return s.withCall(i, c), []Effect{runCallHooks(s, c)}
@@ -44,7 +44,7 @@ func finishAttempt(s State, i int, c Call) (State, []Effect) {
 
 // judgeResult asks the guardrails about the result of a call before the model reads it. A loop that is about to end
 // does not ask: a result that no guardrail has passed is in no transcript, from which another run could begin.
-func judgeResult(s State, i int, c Call) (State, []Effect) {
+func judgeResult(s *State, i int, c Call) (*State, []Effect) {
 	at := s.hooks.at(spec.HookToolResult, c.Name)
 	if len(at) == 0 { //mutant:result-not-judged
 		return keepResult(s, i, c)
@@ -74,7 +74,7 @@ func (c Call) withholdResult(why string) Call {
 }
 
 // resultHooked handles the guardrails' verdict on a result: the model reads it, or another one, or the loop ends.
-func resultHooked(s State, i int, v hookVerdict) (State, []Effect) {
+func resultHooked(s *State, i int, v hookVerdict) (*State, []Effect) {
 	c := s.Calls[i]
 	s.events.returned, c.Gate.Returned = c.Gate.Returned, Returned{}
 	switch v.decision {
@@ -94,7 +94,7 @@ func resultHooked(s State, i int, v hookVerdict) (State, []Effect) {
 }
 
 // keepResult puts the result of a call into the state and notifies the post_tool hooks.
-func keepResult(s State, i int, c Call) (State, []Effect) {
+func keepResult(s *State, i int, c Call) (*State, []Effect) {
 	return notifyHooks(s.withCall(i, c), spec.HookPostTool, fmt.Sprintf("%s.%d", c.ID, c.Attempt), c.Name, c.hookData())
 }
 
@@ -112,7 +112,7 @@ func (c Call) gateID() string { return string(c.Gate.Point) + "." + c.askedAs() 
 
 // runCallHooks asks the hooks at the gate of a call. The request follows from the state
 // alone, so that a later activation can repeat it.
-func runCallHooks(s State, c Call) RunHooks {
+func runCallHooks(s *State, c Call) RunHooks {
 	return RunHooks{ID: c.gateID(), Point: c.Gate.Point, Turn: s.Turn, Hooks: s.hooks.atCall(c.Gate.Point, c), Input: c.hookData()}
 }
 
@@ -122,7 +122,7 @@ const rewritesMax = 8
 // rewriteCall replaces the arguments of a call by those that a hook gave, and asks every other hook
 // about them: a hook that has passed a call, such as that of a parent, judges what runs. again is
 // false if no other hook decides.
-func rewriteCall(s State, i int, c Call, v hookVerdict) (next State, fx []Effect, again bool) {
+func rewriteCall(s *State, i int, c Call, v hookVerdict) (next *State, fx []Effect, again bool) {
 	c.Args, c.Gate.AgreedReason, c.Gate.Rewriter, c.Gate.Rewrites = v.args, "", v.rewriter, c.Gate.Rewrites+1
 	if s, c = applyPermissions(s, c); c.Stage == Ended {
 		next, fx = advanceCalls(s.withCall(i, c.withLostNote()))
@@ -141,7 +141,7 @@ func rewriteCall(s State, i int, c Call, v hookVerdict) (next State, fx []Effect
 
 // callHooked continues after the gate of a call: the hooks' verdict changes the call, ends it, has a person asked, or
 // lets it begin.
-func callHooked(s State, i int, f Hooked) (State, []Effect) {
+func callHooked(s *State, i int, f Hooked) (*State, []Effect) {
 	c := s.Calls[i]
 	v := s.hooks.weigh(c.Gate.Point, c, f.Answers)
 	list := s.hooks.judge(f.Point, c, f.Answers)
@@ -151,7 +151,7 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 	}
 	s = keepRemarks(s, v.remarks)
 	if v.args != c.Args && v.runsWithArgs() {
-		if next, fx, again := rewriteCall(s, i, c, v); again {
+		if next, fx, again := rewriteCall(copyOf(s), i, c, v); again {
 			return next, fx
 		}
 		c.Args, c.Gate.AgreedReason = v.args, ""
@@ -199,7 +199,7 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 
 // errorHooked handles the hooks' verdict on a call that failed: the call's own
 // result stands, the hooks' result replaces it, or the loop ends.
-func errorHooked(s State, i int, v hookVerdict) (State, []Effect) {
+func errorHooked(s *State, i int, v hookVerdict) (*State, []Effect) {
 	c := s.Calls[i]
 	s.events.returned, c.Gate.Returned = c.Gate.Returned, Returned{}
 	c = c.end(c.Result)
@@ -216,13 +216,13 @@ func errorHooked(s State, i int, v hookVerdict) (State, []Effect) {
 
 // haltByHook ends the loop within a batch because a hook decided so. It acts like a
 // cancel, so that every open call gets its truthful result.
-func haltByHook(s State, as spec.Reason, why string) (State, []Effect) {
+func haltByHook(s *State, as spec.Reason, why string) (*State, []Effect) {
 	return handleCanceled(s, Canceled{Why: why, Now: true, As: as})
 }
 
 // askAboutCall asks a person about the first call that waits for one, as soon as no
 // other call is in progress.
-func askAboutCall(s State) (State, Effect) {
+func askAboutCall(s *State) (*State, Effect) {
 	if s.Phase != Acting || s.Cancel != nil {
 		return s, nil
 	}

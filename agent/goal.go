@@ -33,7 +33,7 @@ type goalProgress struct {
 
 // pursueGoal sends a claimed completion back if it lacks something that the task
 // requires, or if there is budget left to use. busy is false if the loop may stop.
-func pursueGoal(s State) (next State, fx []Effect, busy bool) {
+func pursueGoal(s *State) (next *State, fx []Effect, busy bool) {
 	s.Goal.End = ""
 	r := s.Task.LoopOptions.Require
 	fitting, missing := missingItems(s, r)
@@ -49,7 +49,7 @@ func pursueGoal(s State) (next State, fx []Effect, busy bool) {
 
 // missingItems compares a claimed completion with the requirements. fitting is the answer
 // that fits the schema.
-func missingItems(s State, r spec.Require) (fitting string, missing []string) {
+func missingItems(s *State, r spec.Require) (fitting string, missing []string) {
 	for _, e := range r.Evidence {
 		if !s.hasEvidence(e) {
 			missing = append(missing, evidenceText(e))
@@ -84,7 +84,7 @@ func evidenceText(e spec.Evidence) string {
 
 // sendBack names the missing items, a bounded number of times; then the loop ends
 // and reports the answer as incomplete.
-func sendBack(s State, r spec.Require, missing []string) (State, []Effect) {
+func sendBack(s *State, r spec.Require, missing []string) (*State, []Effect) {
 	if s.Goal.Sent >= cmp.Or(r.Tries, spec.RequireTries) { //mutant:criteria-for-ever
 		return finishAgent(s, spec.Outcome{Reason: spec.EvidenceMissing, Text: s.finalAnswer(), Partial: true, Detail: "missing: " + strings.Join(missing, "; ")})
 	}
@@ -115,7 +115,7 @@ func requirementText(r spec.Require) string {
 // useBudgetLeft uses up the budget of output tokens: the loop continues until the
 // budget is nearly used, or until several continuations in a row bring little.
 // Tokens that the provider did not report count as none.
-func useBudgetLeft(s State) (next State, fx []Effect, busy bool) {
+func useBudgetLeft(s *State) (next *State, fx []Effect, busy bool) {
 	c := s.Task.LoopOptions.Continue
 	if c.Tokens <= 0 {
 		return s, nil, false
@@ -148,20 +148,20 @@ func useBudgetLeft(s State) (next State, fx []Effect, busy bool) {
 
 // sendOnwards sends a whole answer back, which ends any series of cut or useless
 // replies.
-func sendOnwards(s State, text string) State {
+func sendOnwards(s *State, text string) *State {
 	s.failureStreaks = s.withoutUseless()
 	return s.appendMessage(model.Message{Role: model.User, Text: text})
 }
 
 // dropKeptText drops the kept text: the answer was sent back, so that text is no
 // longer part of the answer.
-func dropKeptText(s State) State {
+func dropKeptText(s *State) *State {
 	s.Goal.Kept = ""
 	return s
 }
 
 // finalAnswer is the final text.
-func (s State) finalAnswer() string {
+func (s *State) finalAnswer() string {
 	if s.Declared.Reason != "" {
 		return clip.Text(s.Declared.answer(s.History[s.newestReply()].Text), answerBytesMax)
 	}

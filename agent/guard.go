@@ -17,7 +17,7 @@ const (
 )
 
 // runHooksBeforeModel asks the hooks before a model call: context, then input.
-func runHooksBeforeModel(s State, why spec.Transition) (State, []Effect) {
+func runHooksBeforeModel(s *State, why spec.Transition) (*State, []Effect) {
 	s.HookEffects.Sent, s.HookEffects.System, s.Transition = nil, nil, why
 	if next, fx, busy := openGate(s, spec.HookContext, Hooking, hookGate{ID: fmt.Sprintf("%s.%d", spec.HookContext, s.Reservation+1), Why: why}); busy {
 		return next, fx
@@ -27,7 +27,7 @@ func runHooksBeforeModel(s State, why spec.Transition) (State, []Effect) {
 
 // handleTransform sends the hooks' messages instead of the prompt this turn. The
 // transcript stays as it is.
-func handleTransform(s State, why spec.Transition, v hookVerdict) (State, []Effect) {
+func handleTransform(s *State, why spec.Transition, v hookVerdict) (*State, []Effect) {
 	if v.decision == spec.HookTrip {
 		return endByGuardrail(s, v)
 	}
@@ -35,7 +35,7 @@ func handleTransform(s State, why spec.Transition, v hookVerdict) (State, []Effe
 	return checkInput(s, why)
 }
 
-func checkInput(s State, why spec.Transition) (State, []Effect) {
+func checkInput(s *State, why spec.Transition) (*State, []Effect) {
 	if next, fx, busy := openGate(s, spec.HookInput, Hooking, hookGate{ID: fmt.Sprintf("%s.%d", spec.HookInput, s.Reservation+1), Why: why}); busy {
 		return next, fx
 	}
@@ -43,7 +43,7 @@ func checkInput(s State, why spec.Transition) (State, []Effect) {
 }
 
 // inputChecked goes on to the model call, or ends the loop.
-func inputChecked(s State, why spec.Transition, v hookVerdict) (State, []Effect) {
+func inputChecked(s *State, why spec.Transition, v hookVerdict) (*State, []Effect) {
 	switch v.decision {
 	case spec.HookTrip: //mutant:tripwire-before-the-model-ignored
 		return endByGuardrail(s, v)
@@ -59,7 +59,7 @@ func inputChecked(s State, why spec.Transition, v hookVerdict) (State, []Effect)
 }
 
 // checkOutput asks the guardrails about a reply before any of it takes effect.
-func checkOutput(s State, calls []Call, stop model.Stop) (State, []Effect) {
+func checkOutput(s *State, calls []Call, stop model.Stop) (*State, []Effect) {
 	g := hookGate{ID: fmt.Sprintf("%s.%d", spec.HookOutput, s.Reservation), Stop: stop}
 	s.Calls = calls
 	s.events.publishNewCalls(s.Calls, s.tools)
@@ -71,7 +71,7 @@ func checkOutput(s State, calls []Call, stop model.Stop) (State, []Effect) {
 
 // outputChecked lets a reply take effect, sends it back, or ends the loop. No
 // result shows a reply that a guardrail did not pass.
-func outputChecked(s State, stop model.Stop, v hookVerdict) (State, []Effect) {
+func outputChecked(s *State, stop model.Stop, v hookVerdict) (*State, []Effect) {
 	if v.decision == spec.HookPass { //mutant:reply-not-passed-acts
 		s.HookEffects.Output = 0
 		return actOnReply(s, stop)
@@ -94,7 +94,7 @@ func outputChecked(s State, stop model.Stop, v hookVerdict) (State, []Effect) {
 
 // withholdReply keeps the newest message out of results: the output guardrails have not
 // passed this reply.
-func withholdReply(s State) State {
+func withholdReply(s *State) *State {
 	if len(s.hooks.at(spec.HookOutput, "")) > 0 {
 		s.Withheld = append(slices.Clip(s.Withheld), len(s.History)-1)
 	}
@@ -110,7 +110,7 @@ func guardText(times int, what string, v hookVerdict) string {
 
 // endByGuardrail ends the loop because of a guardrail. The guardrail's reason is the
 // result: a text that it did not pass must not leave by another path.
-func endByGuardrail(s State, v hookVerdict) (State, []Effect) {
+func endByGuardrail(s *State, v hookVerdict) (*State, []Effect) {
 	return finishAgent(s, spec.Outcome{Reason: spec.Guardrail, Text: guardrailResult(v.reasonText()), Partial: true, Detail: v.reasonText()})
 }
 

@@ -70,7 +70,7 @@ func refuseEndsBesideCalls(calls []Call) []Call {
 }
 
 // handoffOf requests that another agent takes over, or says why it cannot.
-func handoffOf(s State, c Call) (e Delegate, why string) {
+func handoffOf(s *State, c Call) (e Delegate, why string) {
 	if len(s.BackgroundChildren) > 0 {
 		return e, "not handed off: background agents have not answered yet. Reply without a call to wait for their answers, then hand off"
 	}
@@ -83,13 +83,13 @@ func handoffOf(s State, c Call) (e Delegate, why string) {
 }
 
 // obstaclesBesideHandoffs are the obstacles without denied handoffs: the handoff that is requested makes up for them.
-func obstaclesBesideHandoffs(s State, c Call) []obstacle {
+func obstaclesBesideHandoffs(s *State, c Call) []obstacle {
 	return slices.DeleteFunc(slices.Clone(s.Obstacles), func(o obstacle) bool { return o.Target == toolTarget(c) })
 }
 
 // unmetRequirements are the requirements of the task that the record does not meet yet: the
 // agent that takes over has to.
-func unmetRequirements(s State) spec.Require {
+func unmetRequirements(s *State) spec.Require {
 	r := s.Task.LoopOptions.Require
 	r.Evidence = slices.DeleteFunc(slices.Clone(r.Evidence), s.hasEvidence)
 	return r
@@ -97,8 +97,9 @@ func unmetRequirements(s State) spec.Require {
 
 // historyForHandoff returns the messages with which the other agent begins: all messages that the caller's model had
 // read, and the caller's reply with the handoff. If they exceed an entry, the oldest are left out.
-func historyForHandoff(s State) []model.Message {
+func historyForHandoff(s *State) []model.Message {
 	said := strings.TrimSpace(s.History[s.newestReply()].Text)
+	s = copyOf(s)
 	s.Journal.Shown = shownJournal{} // it is handed over on its own
 	list := historyForChild(s)
 	if said != "" {
@@ -124,7 +125,7 @@ func historyForHandoff(s State) []model.Message {
 const handoffCut = "[The oldest %d messages of this conversation were left out when it was handed off: together they are too large.]"
 
 // acceptHandoff records that the other agent has the conversation.
-func acceptHandoff(s State, i int) State {
+func acceptHandoff(s *State, i int) *State {
 	c := s.Calls[i]
 	if c.Disposition == handedOff {
 		return s
@@ -138,7 +139,7 @@ func acceptHandoff(s State, i int) State {
 
 // passOn passes messages of people and agents on to the agent that has the conversation: those that have come since the
 // newest turn, too.
-func passOn(s State, fx []Effect) (State, []Effect) {
+func passOn(s *State, fx []Effect) (*State, []Effect) {
 	if len(s.Mail)+len(s.PendingSteers) == 0 || !slices.ContainsFunc(s.Calls, func(c Call) bool { return c.Disposition == handedOff && c.Stage == Running }) {
 		return s, fx
 	}
@@ -154,7 +155,7 @@ func passOn(s State, fx []Effect) (State, []Effect) {
 func (Messaged) effect() {}
 
 // noteHandedAnswer keeps how the agent that has the conversation has ended.
-func noteHandedAnswer(s State, i int, f Returned) State {
+func noteHandedAnswer(s *State, i int, f Returned) *State {
 	c := s.Calls[i]
 	if f.Outcome == nil || c.Kind != handoffCall {
 		return s
@@ -166,7 +167,7 @@ func noteHandedAnswer(s State, i int, f Returned) State {
 // handedOutcome is the outcome of an agent whose conversation another agent has ended: that agent's outcome, word for
 // word. What hooks and guardrails of this agent say about the answer comes first, and so does an end for another
 // reason than a person's cancel.
-func handedOutcome(s State, calls []Call) (o spec.Outcome, ended bool) {
+func handedOutcome(s *State, calls []Call) (o spec.Outcome, ended bool) {
 	for _, c := range calls {
 		if c.Handed == nil || s.Cancel != nil && s.Cancel.As != "" {
 			continue

@@ -49,7 +49,7 @@ func (e *stepEvents) publishRemarks(f Hooked, turn int, hooks *hookRules) {
 
 // publishGate publishes the answers at a gate outside of calls, and what its guardrails
 // and transforms decided.
-func publishGate(s State, f Hooked, v hookVerdict) State {
+func publishGate(s *State, f Hooked, v hookVerdict) *State {
 	turn := s.Turn
 	if f.Point == spec.HookContext || f.Point == spec.HookInput {
 		turn++
@@ -96,7 +96,7 @@ func describeTransform(prompt []model.Message, list []judgedAnswer, v hookVerdic
 }
 
 // publishCallDecision publishes what the answers at the gate of a call decide about it.
-func publishCallDecision(s State, f Hooked, c Call, v hookVerdict) State {
+func publishCallDecision(s *State, f Hooked, c Call, v hookVerdict) *State {
 	// the sandbox confines the call, so it needs no approval
 	if f.Point == spec.HookPreTool && v.decision == spec.HookPass && c.Gate.Permit.Query != "" {
 		confined := s.decidePermission(c)

@@ -88,7 +88,7 @@ func (r *hookRules) atCall(p spec.HookPoint, c Call) []spec.Hook {
 }
 
 // openGate opens a gate outside of calls; busy is false if the point has no hooks.
-func openGate(s State, p spec.HookPoint, phase Phase, g hookGate) (next State, fx []Effect, busy bool) {
+func openGate(s *State, p spec.HookPoint, phase Phase, g hookGate) (next *State, fx []Effect, busy bool) {
 	if len(s.hooks.at(p, "")) == 0 {
 		return s, nil, false
 	}
@@ -99,7 +99,7 @@ func openGate(s State, p spec.HookPoint, phase Phase, g hookGate) (next State, f
 
 // runGateHooks asks the hooks of the open gate. The request follows from the state
 // alone, so that a later activation can repeat it.
-func runGateHooks(s State) RunHooks {
+func runGateHooks(s *State) RunHooks {
 	e := RunHooks{ID: s.Gate.ID, Point: s.Gate.Point, Turn: s.Turn, Hooks: s.hooks.at(s.Gate.Point, "")}
 	switch s.Gate.Point {
 	case spec.HookContext, spec.HookInput:
@@ -116,13 +116,13 @@ func runGateHooks(s State) RunHooks {
 }
 
 // replyHookData returns the newest message as data for hooks.
-func replyHookData(s State) spec.HookData {
+func replyHookData(s *State) spec.HookData {
 	n := len(s.History) - 1
 	return spec.HookData{Text: s.History[n].Text, Messages: slices.Clip(s.History[n:])}
 }
 
 // notifyHooks runs hooks that the loop does not wait for.
-func notifyHooks(s State, p spec.HookPoint, key, tool string, d spec.HookData) (State, []Effect) {
+func notifyHooks(s *State, p spec.HookPoint, key, tool string, d spec.HookData) (*State, []Effect) {
 	at := s.hooks.at(p, tool)
 	if len(at) == 0 || s.Cancel != nil { //mutant:hooks-after-the-cancel
 		return s, nil
@@ -134,7 +134,7 @@ func notifyHooks(s State, p spec.HookPoint, key, tool string, d spec.HookData) (
 
 // handleHooked handles the answers of hooks: at a gate that is still open, or as a
 // remark for the next turn. Any other answer is late and has no effect.
-func handleHooked(s State, f Hooked) (State, []Effect) {
+func handleHooked(s *State, f Hooked) (*State, []Effect) {
 	if s.Gate.ID != "" && s.Gate.ID == f.ID && s.Gate.Point == f.Point { //mutant:answer-of-another-gate
 		v := s.hooks.weigh(f.Point, Call{}, f.Answers)
 		if s = publishGate(s, f, v); s.Suspended.Why == AwaitsDriftAnswer {
@@ -156,7 +156,7 @@ func handleHooked(s State, f Hooked) (State, []Effect) {
 }
 
 // passGate continues after a gate outside of calls.
-func passGate(s State, v hookVerdict) (State, []Effect) {
+func passGate(s *State, v hookVerdict) (*State, []Effect) {
 	g := s.Gate
 	s.Gate = hookGate{}
 	s = keepRemarks(s, v.remarks)
@@ -173,7 +173,7 @@ func passGate(s State, v hookVerdict) (State, []Effect) {
 }
 
 // keepRemarks keeps the texts of hooks that decide nothing, for the next turn boundary.
-func keepRemarks(s State, answers []spec.HookAnswer) State {
+func keepRemarks(s *State, answers []spec.HookAnswer) *State {
 	for _, a := range answers {
 		if text := strings.TrimSpace(a.Text); text != "" && a.Failed == "" && !s.hooks.reports(a.Hook) && len(s.Remarks) < remarksMax {
 			s.Remarks = append(slices.Clip(s.Remarks), fmt.Sprintf("Hook %s says: %s", a.Hook, clip.Text(text, spec.HookTextMax)))
@@ -189,7 +189,7 @@ func (r *hookRules) reports(name string) bool {
 
 // abortHooks aborts the hooks whose answers the loop no longer awaits: those at
 // gates, and all hooks of a canceled run.
-func abortHooks(s State) (State, []Effect) {
+func abortHooks(s *State) (*State, []Effect) {
 	var fx []Effect
 	if s.Gate.ID != "" {
 		fx = append(fx, AbortHooks{s.Gate.ID})

@@ -27,7 +27,7 @@ type importedHistory struct {
 
 // handleRecalled handles a part of an earlier history, before the task. A part 0 starts
 // anew: the sender of the parts before may have died between them.
-func handleRecalled(s State, f Recalled) (State, []Effect) {
+func handleRecalled(s *State, f Recalled) (*State, []Effect) {
 	switch {
 	case s.Phase != "":
 		return s, nil
@@ -57,7 +57,7 @@ func handleRecalled(s State, f Recalled) (State, []Effect) {
 // adoptHistory makes the recalled messages the beginning of the transcript. Their calls
 // get ids that no call of this agent can have, and faults that a provider would
 // reject are repaired: a recalled history may come from anywhere.
-func adoptHistory(s State) State {
+func adoptHistory(s *State) *State {
 	if len(s.ImportedHistory.Messages) == 0 {
 		return s
 	}
@@ -91,7 +91,7 @@ func continuationText(p *spec.HistoryOrigin) string {
 
 // Past is the agent's history as it stands. It answers open calls with their
 // results as known now.
-func (s State) Past() history.Transcript {
+func (s *State) Past() history.Transcript {
 	stable, _ := promptlayer.Compose(s.Task)
 	p := history.Transcript{Form: history.Form, Run: s.Task.Run, Agent: s.Task.ID, Name: s.Task.Name, Goal: s.Task.Goal, System: stable,
 		Model: s.currentModel(&s.Task).Name, Turn: s.Turn, Usage: s.Usage, Messages: message.WithoutMedia(s.History), Journal: s.Journal.fullText(), Tainted: cmp.Or(s.Tainted, taintOfResults(s, s.Calls))}
@@ -124,7 +124,7 @@ func RecallParts(p history.Transcript, id string) ([]Recalled, error) {
 
 // HistoryBound is an upper bound of the tokens that a history adds to a prompt.
 func HistoryBound(p history.Transcript) int64 {
-	s := adoptHistory(State{ImportedHistory: importedHistory{Messages: p.Messages, Fold: p.Fold}})
+	s := adoptHistory(&State{ImportedHistory: importedHistory{Messages: p.Messages, Fold: p.Fold}})
 	var n int64
 	for _, m := range s.Prompt() {
 		n += budget.Message(m)
@@ -146,7 +146,7 @@ func (c Call) resultSoFar() model.ToolResult {
 
 // Turned reports whether turn n is complete in this State: the transcript holds
 // its reply and the result of each of its calls.
-func (s State) Turned(n int) bool {
+func (s *State) Turned(n int) bool {
 	if s.Phase == "" || s.Turn != n || len(s.Calls) > 0 {
 		return false
 	}
@@ -160,15 +160,16 @@ func (s State) Turned(n int) bool {
 
 // historyForChild returns the messages with which a child begins that inherits its parent's
 // history: those that the model had read when it requested the child.
-func historyForChild(s State) []model.Message {
+func historyForChild(s *State) []model.Message {
 	if len(s.Calls) > 0 {
+		s = copyOf(s)
 		s.History = s.History[:s.newestReply()]
 	}
 	return message.WithoutMedia(s.Prompt())
 }
 
 // delegationOf requests the child of a call, or says why it cannot.
-func delegationOf(s State, c Call) (e Delegate, why string) {
+func delegationOf(s *State, c Call) (e Delegate, why string) {
 	var args delegateArgs
 	decodeArgs(c.Args, &args)
 	e = Delegate{Call: c.ID, Child: c.Child, Name: args.Agent, Goal: args.Task, Background: args.Background, Schema: args.schemaText(), Tainted: s.Tainted}

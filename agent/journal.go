@@ -144,7 +144,7 @@ func (j Journal) withShown(at int) Journal {
 }
 
 // editJournal replaces the journal.
-func editJournal(s State, j Journal) State {
+func editJournal(s *State, j Journal) *State {
 	if j.Edits != s.Journal.Edits {
 		s.events.publishOnce(contextEvents, journalOrder, event.KindJournalUpdated, event.JournalUpdated{})
 	}
@@ -173,7 +173,7 @@ const (
 
 // restoreJournal restores the journal of an earlier history with which the agent
 // begins: the history brings it, or holds the calls that edited it.
-func restoreJournal(s State) State {
+func restoreJournal(s *State) *State {
 	if !s.Task.LoopOptions.Journal {
 		return s
 	}

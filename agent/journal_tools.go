@@ -57,7 +57,7 @@ func objectSchema(properties map[string]any, required ...string) string {
 }
 
 // callJournal answers a call of a journal tool.
-func callJournal(s State, c Call) (State, Call) {
+func callJournal(s *State, c Call) (*State, Call) {
 	j, err := s.Journal.applyCall(c.Name, c.Args)
 	if err != nil {
 		return s, c.fail(err.Error() + "; the journal was not changed")

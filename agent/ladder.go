@@ -47,7 +47,7 @@ type contextLimits struct {
 }
 
 // contextLimits returns the limits of the prompts of the model in use.
-func (s State) contextLimits() contextLimits {
+func (s *State) contextLimits() contextLimits {
 	c := contextLimits{s.Task.LoopOptions.Context, s.contextWindow(&s.Task), s.Task.Limits.Output}
 	c.Tail = cmp.Or(c.Tail, spec.CompactTail)
 	c.PruneTail = cmp.Or(c.PruneTail, spec.PruneTail)
@@ -115,7 +115,7 @@ func (l recoveryLadder) nextRung(turn, within int, ask bool) (next recoveryRung,
 }
 
 // recordRung records a rung.
-func recordRung(s State, r recoveryRung, counts bool) State {
+func recordRung(s *State, r recoveryRung, counts bool) *State {
 	s.Ladder.Rung, s.Ladder.Turn = r, s.Turn
 	if counts {
 		s.Ladder.Used++

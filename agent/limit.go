@@ -4,7 +4,7 @@ import "github.com/troupe-run/troupe/agent/spec"
 
 // reachedLimit returns the limit that the agent has used up, and the transition to its
 // closing turn.
-func (s State) reachedLimit() (spec.Reason, spec.Transition) {
+func (s *State) reachedLimit() (spec.Reason, spec.Transition) {
 	switch {
 	case s.Soft:
 		return spec.Timeout, spec.SoftLimit

@@ -139,7 +139,7 @@ func tighter(a, b remaining) remaining {
 }
 
 // remainingLimits lists the rest of each limit.
-func remainingLimits(s State) [limitKinds]remaining {
+func remainingLimits(s *State) [limitKinds]remaining {
 	var list [limitKinds]remaining
 	l := s.Task.Limits
 	turns := int64(l.Turns - s.Turn)
@@ -169,7 +169,7 @@ func remainingLimits(s State) [limitKinds]remaining {
 var limitWords = [limitKinds]string{"turns", "time", "tokens", "money", "tool_calls"}
 
 // noteLimits appends a message about the limits that came near since the last one.
-func noteLimits(s State) State {
+func noteLimits(s *State) *State {
 	n := s.Task.LoopOptions.LimitNotes
 	if n.Near <= 0 || s.Turn == 0 {
 		return s

@@ -28,7 +28,7 @@ func (VerifyLog) effect() {}
 
 // recordBeginning records the beginning of a call, once the log of the current
 // activation is verified. Effect is nil if verification was requested already.
-func recordBeginning(s State, i int) (State, Effect) {
+func recordBeginning(s *State, i int) (*State, Effect) {
 	c := s.Calls[i]
 	switch {
 	case s.LogVerification.Answered == s.Activation: //mutant:begins-when-verified
@@ -47,7 +47,7 @@ type logVerification struct {
 }
 
 // handleLogVerified begins the calls that waited for log verification.
-func handleLogVerified(s State, f LogVerified) (State, []Effect) {
+func handleLogVerified(s *State, f LogVerified) (*State, []Effect) {
 	if f.Activation != s.Activation || f.Activation != s.LogVerification.Asked || s.LogVerification.Answered == f.Activation {
 		return s, nil
 	}

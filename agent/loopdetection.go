@@ -72,7 +72,7 @@ const seenMax = 64
 // watchCalls examines a batch that has ended: a detected loop leads to a nudge, then
 // a directive, then a question, with Apart replies between them. busy is true if the loop waits for a person now,
 // or has ended.
-func watchCalls(s State, calls []Call, transition spec.Transition) (next State, then spec.Transition, fx []Effect, busy bool) {
+func watchCalls(s *State, calls []Call, transition spec.Transition) (next *State, then spec.Transition, fx []Effect, busy bool) {
 	if answeredByPerson(calls) {
 		s.LoopDetection = s.LoopDetection.cleared()
 		return s, transition, nil, false
@@ -108,7 +108,7 @@ func watchCalls(s State, calls []Call, transition spec.Transition) (next State, 
 }
 
 // escalateLoop applies the step of the ladder that the agent has reached.
-func escalateLoop(s State) (next State, then spec.Transition, fx []Effect, busy bool) {
+func escalateLoop(s *State) (next *State, then spec.Transition, fx []Effect, busy bool) {
 	loop := s.LoopDetection.Loop
 	switch s.LoopDetection.Level {
 	case nudged:
@@ -133,7 +133,7 @@ func userMessage(text string) model.Message { return model.Message{Role: model.U
 
 // askInsteadOfModel asks the question of the ladder's last step on behalf of the loop: the
 // model did not ask, or cannot.
-func askInsteadOfModel(s State, said string) (State, []Effect) {
+func askInsteadOfModel(s *State, said string) (*State, []Effect) {
 	text := "The agent goes in circles: it " + s.LoopDetection.Loop.description() + ", after two warnings. The setting `watch` of docs/loop-options.md changes or ends this check."
 	if said = strings.TrimSpace(said); said != "" {
 		text += fmt.Sprintf(" It says: %q", clip.Text(said, saidShown))

@@ -35,7 +35,7 @@ func (f ModelSet) Apply(t spec.Task) spec.Task {
 	return t
 }
 
-func handleModelSet(s State, f ModelSet) State {
+func handleModelSet(s *State, f ModelSet) *State {
 	if s.Phase != Done {
 		s.NextModel = &f //mutant:model-set-ignored
 	}
@@ -43,7 +43,7 @@ func handleModelSet(s State, f ModelSet) State {
 }
 
 // adoptModel begins to use the model that was set. No measurement of the model before applies to it.
-func adoptModel(s State) State {
+func adoptModel(s *State) *State {
 	f := s.NextModel
 	if f == nil {
 		return s
@@ -58,7 +58,7 @@ func adoptModel(s State) State {
 
 // replaceReservation returns a reservation that is for the model before the one that was set, and requests another
 // one. The reservation was not used.
-func replaceReservation(s State) (State, []Effect) {
+func replaceReservation(s *State) (*State, []Effect) {
 	s, fx := settleAhead(s, Settle{Reservation: s.Reservation, Turn: s.Turn})
 	s.Open = false
 	return prependEffects(fx)(anotherAttempt(adoptModel(s)))

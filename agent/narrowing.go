@@ -21,7 +21,7 @@ func (PermissionsNarrowed) Kind() string { return "permissions_narrowed" }
 
 // handlePermissionsNarrowed adds a narrowing to the permissions of the task. The permissions of an agent only grow in number,
 // and the strictest of them counts, so that nothing that it could not do before becomes possible.
-func handlePermissionsNarrowed(s State, f PermissionsNarrowed, bySupervisor bool) (State, []Effect) {
+func handlePermissionsNarrowed(s *State, f PermissionsNarrowed, bySupervisor bool) (*State, []Effect) {
 	if !bySupervisor || s.Phase == Done || s.Task.Permissions == nil {
 		return s, nil
 	}
@@ -42,12 +42,12 @@ func handlePermissionsNarrowed(s State, f PermissionsNarrowed, bySupervisor bool
 }
 
 // wasNarrowedSince reports whether the agent has lost rights since its permissions decided about a call.
-func wasNarrowedSince(s State, c Call) bool {
+func wasNarrowedSince(s *State, c Call) bool {
 	return c.Gate.Permit.Rights != len(s.Task.Permissions)
 }
 
 // refuseNarrowed ends a call that was about to start, if the agent has lost the right to it since; refused is false if it may start.
-func refuseNarrowed(s State, i int) (next State, refused bool) {
+func refuseNarrowed(s *State, i int) (next *State, refused bool) {
 	c := s.Calls[i]
 	v, why := s.decidePermission(c), ""
 	query, err := permissionQuery(v)

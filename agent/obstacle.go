@@ -63,7 +63,7 @@ const (
 
 // noteObstacles records what the calls of a batch met, and drops what has succeeded meanwhile. A success drops only
 // obstacles of earlier batches: the calls of one batch are about different things.
-func noteObstacles(s State, calls []Call) State {
+func noteObstacles(s *State, calls []Call) *State {
 	if !s.Task.LoopOptions.Obstacles {
 		return s
 	}
@@ -85,7 +85,7 @@ func noteObstacles(s State, calls []Call) State {
 }
 
 // noteFailedChild records that a child in the background has failed.
-func noteFailedChild(s State, child backgroundChild, f Messaged) State {
+func noteFailedChild(s *State, child backgroundChild, f Messaged) *State {
 	if s.Task.LoopOptions.Obstacles && f.Error {
 		s.Obstacles = addObstacle(slices.Clone(s.Obstacles), obstacle{Target: "child " + string(child.Child),
 			Call: fmt.Sprintf("background agent %s (%s)", child.Name, child.Child), Why: oneLine(f.Text)})
@@ -145,7 +145,7 @@ func toolTarget(c Call) string { return "tool " + c.Name }
 
 // confirmEnd asks an agent that claims completion despite obstacles whether its task is done, at most obstacleAsksMax
 // times. busy is false if the loop may stop.
-func confirmEnd(s State) (next State, fx []Effect, busy bool) {
+func confirmEnd(s *State) (next *State, fx []Effect, busy bool) {
 	s = noteReportedObstacle(s)
 	text := s.joinedText()
 	_, isDone := cutMark(text, doneMark)

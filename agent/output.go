@@ -114,6 +114,6 @@ func (c *stepEvents) publishTombstone(at int, m model.Message) {
 
 // prependEffects puts effects in front of those that follow. It is curried so that the results of
 // another step can be its arguments: prependEffects(fx)(endTurn(s, reason)).
-func prependEffects(first []Effect) func(State, []Effect) (State, []Effect) {
-	return func(s State, fx []Effect) (State, []Effect) { return s, append(first, fx...) }
+func prependEffects(first []Effect) func(*State, []Effect) (*State, []Effect) {
+	return func(s *State, fx []Effect) (*State, []Effect) { return s, append(first, fx...) }
 }

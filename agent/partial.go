@@ -11,7 +11,7 @@ import (
 
 // partialResult is the partial result when the loop may call no model any more: the last
 // text and the newest results of the transcript.
-func partialResult(s State) string {
+func partialResult(s *State) string {
 	var b strings.Builder
 	b.WriteString(clip.Text(s.lastText(), answerBytesMax))
 	calls := map[string]model.ToolCall{}

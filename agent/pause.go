@@ -66,7 +66,7 @@ type patience struct {
 }
 
 // patience returns how long the loop waits for the model in use.
-func (s State) patience() patience {
+func (s *State) patience() patience {
 	p := patience{ms: max(0, s.Task.LoopOptions.PatienceMS), alternative: s.Purpose == ForSummary || s.hasFallback(&s.Task)}
 	if p.alternative {
 		p.ms = min(p.ms, spec.PatienceElseMS)
@@ -78,14 +78,14 @@ func (s State) patience() patience {
 // waitsOut reports whether the loop waits until a refusal has passed. A refusal that
 // may be billed is a failed attempt; and if another model can take over, each
 // refusal by the provider itself uses up one retry.
-func waitsOut(s State, f Failed) bool {
+func waitsOut(s *State, f Failed) bool {
 	p := s.patience()
 	return p.ms > 0 && f.Unbilled && (f.Class == model.RateLimit || f.Class == model.Overload) && //mutant:storm-kills
 		(!p.alternative || s.mayRetry(s.Task.Limits.Retries))
 }
 
 // waitOutRefusal handles a refusal that the loop waits out.
-func waitOutRefusal(s State, f Failed) (State, []Effect) {
+func waitOutRefusal(s *State, f Failed) (*State, []Effect) {
 	if s.patience().alternative {
 		s.ThrottleWait.Own++
 	}
@@ -93,7 +93,7 @@ func waitOutRefusal(s State, f Failed) (State, []Effect) {
 }
 
 // handleThrottled handles a reservation whose request the throttle did not admit.
-func handleThrottled(s State, f Throttled) (State, []Effect) {
+func handleThrottled(s *State, f Throttled) (*State, []Effect) {
 	if s.Phase != Thinking || f.Reservation != s.Reservation {
 		return s, nil
 	}
@@ -118,14 +118,14 @@ func handleThrottled(s State, f Throttled) (State, []Effect) {
 }
 
 // releaseReservation returns the reservation: nothing was billed under it.
-func releaseReservation(s State) (State, []Effect) {
+func releaseReservation(s *State) (*State, []Effect) {
 	s.Open = false
 	return settleAhead(s, Settle{Reservation: s.Reservation, Turn: s.Turn + 1, Unused: true}) //mutant:unused-reservation
 }
 
 // awaitTurn waits for the agent's turn, as long as the loop has patience. If another
 // model can take over, it does not begin a pause that exceeds its patience.
-func awaitTurn(s State, why string, afterMS int64) (State, []Effect) {
+func awaitTurn(s *State, why string, afterMS int64) (*State, []Effect) {
 	if s.ThrottleWait.Refused == 0 {
 		s.ThrottleWait.Since = s.Now
 	}
@@ -145,13 +145,13 @@ func awaitTurn(s State, why string, afterMS int64) (State, []Effect) {
 
 // awaitThrottle returns the effects that wait. They follow from the state alone, so
 // that a later activation can continue the wait.
-func awaitThrottle(s State) []Effect {
+func awaitThrottle(s *State) []Effect {
 	return []Effect{AwaitThrottle{Pause: s.ThrottleWait.N, Model: s.attempt().model, Tokens: s.Grant.Output + s.Estimate()},
 		Arm{Timer: throttleTimer, Due: s.patience().end}}
 }
 
 // handleAdmitted requests a new reservation. Meanwhile the turn may have become another one.
-func handleAdmitted(s State, f Admitted) (State, []Effect) {
+func handleAdmitted(s *State, f Admitted) (*State, []Effect) {
 	if s.Suspended.Why != AwaitsThrottle || f.Pause != s.ThrottleWait.N { //mutant:turn-of-another-wait
 		return s, nil
 	}
@@ -167,7 +167,7 @@ func handleAdmitted(s State, f Admitted) (State, []Effect) {
 }
 
 // handleThrottleTimer handles the timer of a wait.
-func handleThrottleTimer(s State) (State, []Effect) {
+func handleThrottleTimer(s *State) (*State, []Effect) {
 	if s.Suspended.Why != AwaitsThrottle {
 		return s, nil
 	}
@@ -179,7 +179,7 @@ func handleThrottleTimer(s State) (State, []Effect) {
 }
 
 // giveUpWaiting continues without the model: with another one, if there is one.
-func giveUpWaiting(s State) (State, []Effect) {
+func giveUpWaiting(s *State) (*State, []Effect) {
 	took := time.Duration(s.Now-s.ThrottleWait.Since) * time.Millisecond
 	detail := fmt.Sprintf("%s; given up after %s", s.ThrottleWait.Why, took.Round(time.Millisecond))
 	s.failureStreaks = s.withoutWait()

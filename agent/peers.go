@@ -156,7 +156,7 @@ func (a delegateArgs) schemaProblem() string {
 }
 
 // recordBackground records that a child works in the background.
-func recordBackground(s State, c Call) State {
+func recordBackground(s *State, c Call) *State {
 	var args delegateArgs
 	decodeArgs(c.Args, &args)
 	s.correspondence = s.withChild(backgroundChild{Child: c.Child, Call: c.ID, Name: args.Agent, Born: c.Born})
@@ -165,7 +165,7 @@ func recordBackground(s State, c Call) State {
 
 // handleMessaged keeps a message of another agent until the next turn boundary. An agent
 // that only waits for such messages continues.
-func handleMessaged(s State, f Messaged) (State, []Effect) {
+func handleMessaged(s *State, f Messaged) (*State, []Effect) {
 	if s.Phase == Done || s.Phase == "" {
 		return s, nil
 	}
@@ -187,7 +187,7 @@ func handleMessaged(s State, f Messaged) (State, []Effect) {
 }
 
 // wakeIdle lets an idle agent continue, because there is something to continue with.
-func wakeIdle(s State) (State, []Effect) {
+func wakeIdle(s *State) (*State, []Effect) {
 	if s.Suspended.Why != AwaitsOthers {
 		return s, nil
 	}
@@ -195,7 +195,7 @@ func wakeIdle(s State) (State, []Effect) {
 }
 
 // deliverMail appends the messages of other agents to the transcript.
-func deliverMail(s State, transition spec.Transition) (State, spec.Transition) {
+func deliverMail(s *State, transition spec.Transition) (*State, spec.Transition) {
 	for _, m := range s.Mail {
 		s = markTainted(s, m.Tainted).appendMessage(model.Message{Role: model.User, Text: m.quotedText()}) //mutant:message-taints-nobody
 		if transition == spec.NextTurn || transition == "" {
@@ -232,7 +232,7 @@ var quote = strings.NewReplacer("\r\n", "\n> ", "\n", "\n> ", "\r", "\n> ", "\v"
 
 // waitForOthers holds a claimed completion back while children work in the background:
 // their answers wake the agent for another turn. Its limits still apply.
-func waitForOthers(s State) (State, []Effect) {
+func waitForOthers(s *State) (*State, []Effect) {
 	if len(s.Mail) > 0 || len(s.PendingSteers) > 0 || s.Soft {
 		return endTurn(s, spec.Steering)
 	}

@@ -57,7 +57,7 @@ type permit struct {
 }
 
 // decidePermission decides about a call with its current arguments.
-func (s State) decidePermission(c Call) permission.Verdict {
+func (s *State) decidePermission(c Call) permission.Verdict {
 	if s.permissions == nil { // see spec.Task
 		return permission.Verdict{Decision: permission.Allow}
 	}
@@ -68,7 +68,7 @@ func (s State) decidePermission(c Call) permission.Verdict {
 }
 
 // deniedOnly allows a delegation unless a rule denies it: the agent that carries it out asks for approval.
-func deniedOnly(s State, c Call) permission.Verdict {
+func deniedOnly(s *State, c Call) permission.Verdict {
 	v := s.permissions.Decide(permission.Call{Tool: c.Name, Args: c.Args}, permission.Tool{Class: s.tools.specs[c.Name].Class}, s.AddedRules)
 	if v.Decision == permission.Deny {
 		return v
@@ -77,7 +77,7 @@ func deniedOnly(s State, c Call) permission.Verdict {
 }
 
 // applyPermissions applies the permissions to a call: it may run, ends as denied, or asks.
-func applyPermissions(s State, c Call) (State, Call) {
+func applyPermissions(s *State, c Call) (*State, Call) {
 	v := s.decidePermission(c)
 	c.Gate.Permit = permit{Tainted: v.Tainted, Rights: len(s.Task.Permissions)}
 	switch v.Decision {
@@ -121,7 +121,7 @@ func (p permit) hooks() []spec.Hook {
 }
 
 // mayAsk reports whether a person may be asked about a call.
-func (s State) mayAsk() bool {
+func (s *State) mayAsk() bool {
 	return mayAskPeople(s) && !s.permissions.DeniesInsteadOfAsking()
 }
 
@@ -139,7 +139,7 @@ func (t *toolRules) approvalError(c Call) string {
 
 // alwaysRule is the rule that an answer may add, so that such calls are not asked about again; "" if a rule
 // or a hook wants to be asked each time.
-func (s State) alwaysRule(c Call) string {
+func (s *State) alwaysRule(c Call) string {
 	if c.Gate.Permit.Query == "" || s.permissions == nil {
 		return ""
 	}
@@ -147,7 +147,7 @@ func (s State) alwaysRule(c Call) string {
 	if r == "" {
 		return ""
 	}
-	with := addRule(s, withApprovals(s, spec.PermissionRule{Text: r, AllowsTainted: c.Gate.Permit.Tainted}))
+	with := addRule(copyOf(s), withApprovals(s, spec.PermissionRule{Text: r, AllowsTainted: c.Gate.Permit.Tainted}))
 	if with.decidePermission(c).Decision != permission.Allow {
 		return ""
 	}
@@ -181,7 +181,7 @@ func (c Call) wholeText(t *spec.Task) string {
 }
 
 // grantRule adds the rule of an answer for the rest of the run, and tells the supervisor.
-func grantRule(s State, f Answered, q Park) (State, []Effect) {
+func grantRule(s *State, f Answered, q Park) (*State, []Effect) {
 	if f.Decision != spec.Approve || f.Always != AlwaysRun || q.Rule == "" {
 		return s, nil
 	}
@@ -191,9 +191,9 @@ func grantRule(s State, f Answered, q Park) (State, []Effect) {
 }
 
 // handleRuleAllowed adds a rule that a person has added in an answer to another agent of the run.
-func handleRuleAllowed(s State, f RuleAllowed) (State, []Effect) { return addRule(s, f.Rule), nil }
+func handleRuleAllowed(s *State, f RuleAllowed) (*State, []Effect) { return addRule(s, f.Rule), nil }
 
-func addRule(s State, r spec.PermissionRule) State {
+func addRule(s *State, r spec.PermissionRule) *State {
 	same := func(o spec.PermissionRule) bool {
 		return o.Text == r.Text && o.Approvals >= r.Approvals && (o.AllowsTainted || !r.AllowsTainted)
 	}
@@ -210,13 +210,13 @@ const AlwaysRun = "run"
 const questionTimer = "question"
 
 // expiredAnswer is the answer to a question that has expired.
-func expiredAnswer(s State) Answered {
+func expiredAnswer(s *State) Answered {
 	within := time.Duration(s.Task.LoopOptions.QuestionMS) * time.Millisecond
 	return Answered{Query: s.Suspended.Question.Query, Decision: spec.Deny, Text: "nobody answered within " + within.String(), By: byClock}
 }
 
 // handleQuestionTimer denies a call whose question has expired.
-func handleQuestionTimer(s State) (State, []Effect) {
+func handleQuestionTimer(s *State) (*State, []Effect) {
 	q := s.Suspended.Question
 	switch {
 	case !s.Suspended.asksPerson() || q.Due == 0:
@@ -231,7 +231,7 @@ func handleQuestionTimer(s State) (State, []Effect) {
 const byClock = event.ByClock
 
 // armNewQuestion arms the timer of a question that the step has asked.
-func armNewQuestion(before, s State) []Effect {
+func armNewQuestion(before, s *State) []Effect {
 	if old := before.Suspended.Question; old.Query == s.Suspended.Question.Query && old.Due == s.Suspended.Question.Due {
 		return nil
 	}

@@ -48,7 +48,7 @@ type StopVetoed struct {
 }
 
 // decidedBy is the rule that caused the granted turn; nil: no rule did.
-func decidedBy(s State, f Granted) *VerdictOrigin {
+func decidedBy(s *State, f Granted) *VerdictOrigin {
 	if s.Transition == spec.StopVeto {
 		return s.VetoedBy
 	}
@@ -62,7 +62,7 @@ type PolicyFacts struct {
 }
 
 // policyFacts are the facts of an agent; nil: all are zero.
-func policyFacts(s State) *PolicyFacts {
+func policyFacts(s *State) *PolicyFacts {
 	f := PolicyFacts{Loops: s.LoopDetection.Loops}
 	for _, c := range slices.Backward(s.LoopDetection.Last) {
 		if !c.Futile {
@@ -80,7 +80,7 @@ func policyFacts(s State) *PolicyFacts {
 const resultsMax = 128
 
 // newProposal proposes a stop to the supervisor.
-func newProposal(s State) ProposeStop {
+func newProposal(s *State) ProposeStop {
 	return ProposeStop{Proposal: s.Proposal, Text: s.finalAnswer(), Facts: policyFacts(s), Results: s.toolsWithResults()}
 }
 

@@ -12,7 +12,7 @@ import (
 // Prompt is the transcript as it is sent: a fold replaces the messages that it
 // summarizes, the journal is included as it was last shown, tombstones are
 // omitted, and neighbouring user messages are joined, so that roles alternate.
-func (s State) Prompt() []model.Message {
+func (s *State) Prompt() []model.Message {
 	if s.Fold.Upto == 0 && s.Journal.Shown.Text == "" && s.sentAsIs() {
 		return slices.Clip(s.History)
 	}
@@ -39,7 +39,7 @@ func (s State) Prompt() []model.Message {
 
 // systemPrompt returns the system prompt of the next request: the part that stays the same, or what hooks have
 // computed for this turn in its place, and the part after it.
-func systemPrompt(s State) (stable, volatile string) {
+func systemPrompt(s *State) (stable, volatile string) {
 	stable, volatile = promptlayer.Compose(s.Task)
 	if s.HookEffects.System != nil {
 		stable = *s.HookEffects.System
@@ -49,7 +49,7 @@ func systemPrompt(s State) (stable, volatile string) {
 
 // inputBound is an upper bound of the tokens of the next prompt: what the
 // provider reported for the prefix, and the bytes of the rest.
-func (s State) inputBound() int64 {
+func (s *State) inputBound() int64 {
 	var n int64
 	if s.hasAnchor() && !s.HookEffects.changedPrompt() {
 		n = s.Anchor.Tokens
@@ -76,7 +76,7 @@ func (s State) inputBound() int64 {
 // there is none. A closing turn reports the findings so far, which need not fit; a
 // turn that is forced to call cannot answer; a turn that continues a cut reply has
 // only the rest; and an answer about obstacles begins with a mark.
-func (s State) replySchema() string {
+func (s *State) replySchema() string {
 	if s.ClosingReason != "" || s.Force != "" || s.Cuts > 0 || s.Goal.Asked > 0 && len(s.Obstacles) > 0 {
 		return ""
 	}

@@ -10,7 +10,7 @@ import (
 // denial, a skip and a text decide at once.
 
 // needApprovals makes a question about a call one that as many people must approve as the permissions say.
-func needApprovals(s State, q Park) Park {
+func needApprovals(s *State, q Park) Park {
 	if n := s.permissions.Approvals(); n > 1 {
 		q.Approvals = n
 	}
@@ -18,7 +18,7 @@ func needApprovals(s State, q Park) Park {
 }
 
 // withApprovals is a rule that as many people have added as the permissions want.
-func withApprovals(s State, r spec.PermissionRule) spec.PermissionRule {
+func withApprovals(s *State, r spec.PermissionRule) spec.PermissionRule {
 	if n := s.permissions.Approvals(); n > 1 {
 		r.Approvals = n
 	}
@@ -38,7 +38,7 @@ func (q Park) isSecond(f Answered) bool {
 
 // keepApproval keeps the first of two approvals and asks for the other one. An approval without a name, and another
 // one of the same person, change nothing.
-func keepApproval(s State, f Answered) (State, []Effect) {
+func keepApproval(s *State, f Answered) (*State, []Effect) {
 	q := s.Suspended.Question
 	if q.ApprovedBy != "" || !person.IsNamed(f.By) {
 		return s, nil

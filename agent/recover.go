@@ -11,7 +11,7 @@ import (
 
 // rejectUseless handles a reply without content: the reply stays in the record as a
 // tombstone, costs a turn, and the loop explains the error to the model.
-func rejectUseless(s State, what string) (State, []Effect) {
+func rejectUseless(s *State, what string) (*State, []Effect) {
 	s = s.strikeNewest().appendMessage(model.Message{Role: model.User, Text: what + " Reply with plain text if you are done, or call one of the tools: " + s.tools.names + "."})
 	s.Useless++
 	if s.Useless >= s.Task.Limits.Malformed {
@@ -25,7 +25,7 @@ const continuePrompt = "You were cut off. Continue from where you stopped."
 
 // continueCut handles a text that hit the output limit: the model continues it, at most
 // Cuts times in a row, and that costs no turn.
-func continueCut(s State) (State, []Effect) {
+func continueCut(s *State) (*State, []Effect) {
 	s.Cuts++
 	if s.Cuts > s.Task.Limits.Cuts {
 		return finishAgent(s, spec.Outcome{Reason: spec.MaxOutputTokens, Text: s.finalAnswer(), Partial: true})
@@ -36,7 +36,7 @@ func continueCut(s State) (State, []Effect) {
 }
 
 // handleFailed handles an attempt that the model did not answer.
-func handleFailed(s State, f Failed) (State, []Effect) {
+func handleFailed(s *State, f Failed) (*State, []Effect) {
 	if s.Phase != Thinking || f.Reservation != s.Reservation {
 		return s, nil
 	}
@@ -48,7 +48,7 @@ func handleFailed(s State, f Failed) (State, []Effect) {
 // recoverAttempt recovers from an attempt without an answer: the partial reply stays in the
 // record as a tombstone, the reservation is settled, and the loop tries again as
 // far as the class and the limits allow.
-func recoverAttempt(s State, f Failed) (State, []Effect) {
+func recoverAttempt(s *State, f Failed) (*State, []Effect) {
 	s.ModelMS += f.TookMS
 	if s.Purpose == ForSummary {
 		return handleFailedSummary(s, f)
@@ -89,7 +89,7 @@ func recoverAttempt(s State, f Failed) (State, []Effect) {
 		s.Turn++
 		return prependEffects(fx)(rejectUseless(ensureTombstone(s), "Your reply could not be read: "+clip.Text(f.Detail, errorShownBytes)+"."))
 	case f.Class == model.TooLong:
-		if next, more, again := tooLong(s); again {
+		if next, more, again := tooLong(copyOf(s)); again {
 			return next, append(fx, more...)
 		}
 		return prependEffects(fx)(finishAgent(s, spec.Outcome{Reason: spec.PromptTooLong, Text: partialResult(s), Partial: true, Detail: f.Detail}))
@@ -105,7 +105,7 @@ func recoverAttempt(s State, f Failed) (State, []Effect) {
 }
 
 // keepPartialReply records the part of a reply that has arrived, if any.
-func keepPartialReply(s State, r model.Reply) (State, []Call) {
+func keepPartialReply(s *State, r model.Reply) (*State, []Call) {
 	if r.Message.Text == "" && len(r.Message.Calls) == 0 {
 		return s, nil
 	}
@@ -113,7 +113,7 @@ func keepPartialReply(s State, r model.Reply) (State, []Call) {
 }
 
 // ensureTombstone makes sure that the newest message is a tombstone of the assistant.
-func ensureTombstone(s State) State {
+func ensureTombstone(s *State) *State {
 	if s.newest().Tombstone {
 		return s
 	}
@@ -124,7 +124,7 @@ func ensureTombstone(s State) State {
 var backoffMS = [...]int64{500, 2000, 8000}
 
 // retryLater waits for the retry timer; the next attempt has its own reservation.
-func retryLater(s State, afterMS int64) (State, []Effect) {
+func retryLater(s *State, afterMS int64) (*State, []Effect) {
 	wait := max(backoffMS[min(s.Retries, len(backoffMS)-1)], min(afterMS, retryAfterMaxMS))
 	s.Retries++
 	s.Transition = spec.ModelRetry
@@ -140,7 +140,7 @@ func (c workClock) outlasts(afterMS int64, l *spec.Limits) bool {
 // outOfTime continues without a provider that asks to wait beyond the agent's time
 // limit: with another model if there is one, else the agent ends at once. Waiting
 // would end it for the same reason, later.
-func outOfTime(s State, f Failed) (State, []Effect) {
+func outOfTime(s *State, f Failed) (*State, []Effect) {
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	detail := fmt.Sprintf("%s: %s; the provider asks to wait %s, the time limit leaves %s", f.Class, f.Detail,
 		ms(min(f.AfterMS, retryAfterShownMS)), ms(max(0, s.remaining(&s.Task.Limits))))

@@ -27,7 +27,7 @@ const reportedTarget = "answer"
 
 // noteReportedObstacle records an obstacle that only the answer reports: the agent tried nothing that could have met
 // it. An agent that changed something, or whose answer has a form or results, reports more than an obstacle.
-func noteReportedObstacle(s State) State {
+func noteReportedObstacle(s *State) *State {
 	text := strings.TrimSpace(s.joinedText())
 	s.Obstacles = slices.DeleteFunc(slices.Clone(s.Obstacles), func(o obstacle) bool { return o.Target == reportedTarget })
 	if !s.Task.LoopOptions.Obstacles || !s.Task.LoopOptions.DeclareFailure || len(s.Obstacles) > 0 ||
@@ -39,7 +39,7 @@ func noteReportedObstacle(s State) State {
 }
 
 // hasChanged reports whether a call that may change something has succeeded.
-func hasChanged(s State) bool {
+func hasChanged(s *State) bool {
 	names := map[string]string{}
 	for _, m := range s.History[s.Recalled:] {
 		for _, c := range m.Calls {

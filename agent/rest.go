@@ -6,7 +6,7 @@ import "slices"
 // clock, so that its process side may passivate until then; due is when the next
 // timer is due, 0 for never. If the agent does not rest, something is in progress
 // that only the process which began it can complete.
-func (s State) Rests() (due int64, ok bool) {
+func (s *State) Rests() (due int64, ok bool) {
 	switch s.Phase {
 	case "", Reserving, Acting, Stopping, Waiting: //mutant:rests-while-its-model-answers
 	default: // a model or hooks have to answer, or the agent has ended
@@ -35,7 +35,7 @@ func (c Call) runsHere(asked string) bool {
 
 // nextTimer is when the next timer is due; the clocks stand still while a person is
 // asked, or only children work.
-func nextTimer(s State) int64 {
+func nextTimer(s *State) int64 {
 	if s.Phase == "" || s.isClockPaused() {
 		if s.Suspended.asksPerson() {
 			return s.Suspended.Question.Due

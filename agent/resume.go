@@ -37,7 +37,7 @@ func (Released) Kind() string { return "released" }
 
 // handleResumed begins an activation of the shell: only the outside world can have lost
 // something, so only the phases that wait for the outside world have something to do.
-func handleResumed(s State, f Resumed) (State, []Effect) {
+func handleResumed(s *State, f Resumed) (*State, []Effect) {
 	if s.Phase != "" && s.Phase != Done && s.Activation != "" && !s.Rested {
 		s.events.publish(entryEvents, event.KindAgentResumed, event.AgentResumed{Phase: string(s.Phase), Activation: f.Activation})
 	}
@@ -106,7 +106,7 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 // lostModelCall handles a model call whose reply is lost. Its reservation is spent
 // in full unless the call was never made, and another attempt requests its own
 // reservation.
-func lostModelCall(s State, never bool) (State, []Effect) {
+func lostModelCall(s *State, never bool) (*State, []Effect) {
 	s, fx := settleAhead(s, Settle{Reservation: s.Reservation, Lost: !never, Turn: s.Turn + 1}) //mutant:blind-lost-call-is-free
 	s.Open = false
 	if s.Cancel != nil && s.Purpose == ForSummary {
@@ -123,7 +123,7 @@ func lostModelCall(s State, never bool) (State, []Effect) {
 }
 
 // anotherAttempt requests a reservation that replaces a lost one.
-func anotherAttempt(s State) (State, []Effect) {
+func anotherAttempt(s *State) (*State, []Effect) {
 	switch {
 	case s.Purpose == ForSummary:
 		return lostSummary(s)
@@ -134,7 +134,7 @@ func anotherAttempt(s State) (State, []Effect) {
 }
 
 // withoutReservation marks that no reservation is open, for finishAgent.
-func withoutReservation(s State) State {
+func withoutReservation(s *State) *State {
 	s.Phase = Stopping
 	return s
 }
@@ -147,7 +147,7 @@ const callAttemptsMax = 10
 // reads and idempotent calls run again with the same key, and a person decides
 // about a side effect of unknown outcome. A fork has other keys than its original, so a person also decides about an
 // idempotent call that the original began.
-func lostCalls(s State) (State, []Effect) {
+func lostCalls(s *State) (*State, []Effect) {
 	s, fx := endPreemptedCalls(s)
 	for i, c := range s.Calls {
 		var e Effect
@@ -194,7 +194,7 @@ func lostCalls(s State) (State, []Effect) {
 }
 
 // resetUnbegun resets the calls that seem to run to the stage before their beginning.
-func resetUnbegun(s State) State {
+func resetUnbegun(s *State) *State {
 	for i, c := range s.Calls {
 		if c.Stage == Running && !c.Kind.isRemote() && c.Kind != questionCall {
 			c.Stage = Starting
@@ -206,7 +206,7 @@ func resetUnbegun(s State) State {
 
 // unknownOutcome asks a person: a side effect began, and the log does not show
 // whether it completed. A late result resolves the question.
-func unknownOutcome(s State, c Call) (State, Effect) {
+func unknownOutcome(s *State, c Call) (*State, Effect) {
 	return parkFor(s, needApprovals(s, Park{ //mutant:parked-without-a-question
 		Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: spec.ResumeUnsafe,
 		Question: fmt.Sprintf("%s (call %s, attempt %d) was started and its outcome is unknown. "+
@@ -229,7 +229,7 @@ func (c Call) lostName(own string) string {
 const taskShown = 400
 
 // endCanceled appends the results of calls that will not continue to the transcript.
-func endCanceled(s State) State {
+func endCanceled(s *State) *State {
 	if len(s.Calls) == 0 {
 		return s
 	}

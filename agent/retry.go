@@ -14,7 +14,7 @@ const callTimer = "retry-"
 
 // mayRunAgain reports whether a failed call may run again by itself: the failure is
 // transient, running it twice does no harm, and it has tries left.
-func mayRunAgain(s State, c Call, f Returned) bool {
+func mayRunAgain(s *State, c Call, f Returned) bool {
 	again := c.Class == model.Read || c.Class == model.Idempotent                                                                   //mutant:effects-retried
 	return f.Error && f.Transient && again && !c.Kind.isDelegation() && s.Cancel == nil && !s.TurnPreempted && s.Phase == Acting && //mutant:tool-retries
 		c.Tries < min(s.Task.LoopOptions.ToolRetries, spec.ToolRetriesMax)
@@ -22,7 +22,7 @@ func mayRunAgain(s State, c Call, f Returned) bool {
 
 // retryLaterCall makes a call wait for its next attempt; other calls continue meanwhile.
 // The failure is kept: the model reads it if no attempt follows.
-func retryLaterCall(s State, i int, f Returned) (State, []Effect) {
+func retryLaterCall(s *State, i int, f Returned) (*State, []Effect) {
 	c := s.Calls[i]
 	c.Stage, c.Due = Retrying, s.Now+backoffMS[c.Tries] //mutant:tool-backoff
 	c.Tries++
@@ -35,7 +35,7 @@ func retryLaterCall(s State, i int, f Returned) (State, []Effect) {
 
 // retryCall handles the timer of a call: the next attempt has the same key, and an
 // attempt that is not a mere read begins with a new Started.
-func retryCall(s State, timer string) (State, []Effect) {
+func retryCall(s *State, timer string) (*State, []Effect) {
 	id, ok := strings.CutPrefix(timer, callTimer)
 	i := s.Calls.find(id)
 	if !ok || i < 0 || s.Phase != Acting || s.Calls[i].Stage != Retrying {

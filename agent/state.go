@@ -23,7 +23,8 @@ const (
 )
 
 // State is an agent at one index of its log. It is a value: Step never changes its
-// input State, so two futures may be stepped from one. What changes together is a part with its own methods.
+// input State, so two futures may be stepped from one. Within a step, handlers change the one copy that Step has made.
+// What changes together is a part with its own methods.
 type State struct {
 	Task  spec.Task
 	Phase Phase
@@ -112,20 +113,20 @@ const (
 )
 
 // appendMessage appends a message to the transcript.
-func (s State) appendMessage(m model.Message) State {
+func (s *State) appendMessage(m model.Message) *State {
 	s.events.publishMessage(len(s.History), m)
 	s.transcript = s.extend(m)
 	return s
 }
 
 // appendSteering appends a message that a person sent after the task: it survives every fold.
-func appendSteering(s State, text string) State {
+func appendSteering(s *State, text string) *State {
 	s.UserMessages = append(slices.Clip(s.UserMessages), len(s.History))
 	return s.appendMessage(model.Message{Role: model.User, Text: text})
 }
 
 // strikeNewest makes the newest message a tombstone.
-func (s State) strikeNewest() State {
+func (s *State) strikeNewest() *State {
 	if m := s.newest(); !m.Tombstone {
 		s.events.publishTombstone(len(s.History)-1, m)
 	}
@@ -133,15 +134,21 @@ func (s State) strikeNewest() State {
 	return s
 }
 
+// copyOf returns a copy to try something with.
+func copyOf(s *State) *State {
+	c := *s
+	return &c
+}
+
 // withCall replaces one call, and publishes its progress.
-func (s State) withCall(i int, c Call) State {
+func (s *State) withCall(i int, c Call) *State {
 	s = cloneCalls(s)
-	setCall(&s, i, c)
+	setCall(s, i, c)
 	return s
 }
 
 // cloneCalls copies the calls, so that setCall affects no other state.
-func cloneCalls(s State) State {
+func cloneCalls(s *State) *State {
 	s.Calls = slices.Clone(s.Calls) //mutant:no-clone
 	return s
 }
@@ -153,7 +160,7 @@ func setCall(s *State, i int, c Call) {
 }
 
 // appendWaiting appends the messages that waited for a request: those of the loop, then those of the user.
-func appendWaiting(s State) State {
+func appendWaiting(s *State) *State {
 	for _, text := range s.Remarks {
 		s = s.appendMessage(model.Message{Role: model.User, Text: text})
 	}

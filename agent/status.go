@@ -39,7 +39,7 @@ func (Status) effect() {}
 
 // handleStatusAsked reports the agent's status. short: the log of the supervisor is shorter than
 // what this agent has read from it, so no message of the supervisor arrives any more.
-func handleStatusAsked(s State, f StatusAsked, short bool) (State, []Effect) {
+func handleStatusAsked(s *State, f StatusAsked, short bool) (*State, []Effect) {
 	lost := ""
 	switch {
 	case s.Phase == "" || s.Phase == Done: // its log closes next, and answers: see internal/activation
@@ -65,13 +65,13 @@ type Closed struct {
 }
 
 // newFinish returns the message with which the agent ends.
-func newFinish(s State) Finish {
+func newFinish(s *State) Finish {
 	return Finish{Outcome: s.Outcome, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Node: s.Node,
 		ModelMS: s.ModelMS, ToolMS: s.ToolMS, WorkedMS: s.Worked, Foreign: s.Foreign}
 }
 
 // countSent counts the messages to the supervisor among effects, and writes the count into those that carry it.
-func countSent(s State, fx []Effect) (State, []Effect) {
+func countSent(s *State, fx []Effect) (*State, []Effect) {
 	for i, e := range fx {
 		if _, ok := e.(SupervisorMessage); !ok {
 			continue

@@ -39,7 +39,7 @@ const (
 )
 
 // handleSteered keeps a user's message for the next turn boundary, and wakes an agent that waits only for others.
-func handleSteered(s State, f Steered) (State, []Effect) {
+func handleSteered(s *State, f Steered) (*State, []Effect) {
 	if s.Phase == Done || strings.TrimSpace(f.Text) == "" {
 		return s, nil
 	}
@@ -51,7 +51,7 @@ func handleSteered(s State, f Steered) (State, []Effect) {
 }
 
 // preemptTurn ends the current turn at its next safe point.
-func preemptTurn(s State) (State, []Effect) {
+func preemptTurn(s *State) (*State, []Effect) {
 	s.TurnPreempted = true
 	switch s.Phase {
 	case Thinking:
@@ -70,12 +70,12 @@ func preemptTurn(s State) (State, []Effect) {
 }
 
 // abandonsTurn reports whether the request of the turn under way is abandoned because of a user's message.
-func abandonsTurn(s State) bool {
+func abandonsTurn(s *State) bool {
 	return s.TurnPreempted && s.Cancel == nil && s.Purpose == ForTurn && s.ClosingReason == ""
 }
 
 // abortReads aborts the running calls that only read.
-func abortReads(s State) []Effect {
+func abortReads(s *State) []Effect {
 	var fx []Effect
 	for _, c := range s.Calls {
 		if c.Stage == Running && c.Class == model.Read && !c.Kind.isRemote() { //mutant:steering-cuts-a-side-effect
@@ -87,7 +87,7 @@ func abortReads(s State) []Effect {
 
 // endPreemptedCalls ends the calls that have not begun, if a user's message preempts them. A call that had begun
 // before, and whose outcome is unknown, goes on.
-func endPreemptedCalls(s State) (State, []Effect) {
+func endPreemptedCalls(s *State) (*State, []Effect) {
 	if !s.TurnPreempted || s.Cancel != nil { //mutant:preempted-call-begins
 		return s, nil
 	}
@@ -115,7 +115,7 @@ func (c Call) skippedByPerson() Call {
 }
 
 // asksAboutUnbegun reports whether a question is about a call that has not begun, or is a question of the model.
-func asksAboutUnbegun(s State, w suspension) bool {
+func asksAboutUnbegun(s *State, w suspension) bool {
 	i := s.Calls.find(w.Question.Call)
 	if w.Then != ThenCalls || i < 0 {
 		return false
@@ -125,20 +125,20 @@ func asksAboutUnbegun(s State, w suspension) bool {
 }
 
 // restartTurn releases the reservation for the outdated prompt and begins a turn whose prompt has the user's message.
-func restartTurn(s State) (State, []Effect) {
+func restartTurn(s *State) (*State, []Effect) {
 	s, fx := settleAhead(s, Settle{Reservation: s.Reservation, Turn: s.Turn})
 	s.Open = false
 	return prependEffects(fx)(endTurn(endSuspension(s), spec.Steering))
 }
 
 // withoutSteers clears the pending messages of users, after they reached the transcript or another agent.
-func withoutSteers(s State) State {
+func withoutSteers(s *State) *State {
 	s.PendingSteers, s.TurnPreempted = nil, false
 	return s
 }
 
 // steeredFacts are the messages of users that have not reached the transcript.
-func steeredFacts(s State) []Effect {
+func steeredFacts(s *State) []Effect {
 	fx := make([]Effect, 0, len(s.PendingSteers))
 	for i, text := range s.PendingSteers {
 		fx = append(fx, Steered{Text: text, Now: s.TurnPreempted && i == len(s.PendingSteers)-1})

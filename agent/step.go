@@ -7,8 +7,15 @@ import "github.com/troupe-run/troupe/agent/event"
 // at most the clock, the count of received messages, and what later turns read (steers, mail, notes about limits).
 // Step panics on a Fact that it does not know: that is a bug of this program, never of a log
 // (unknown kinds do not decode).
-func Step(s State, in Input) (State, Output) {
-	before, lastStamp := s, s.Now
+func Step(before State, in Input) (State, Output) {
+	s, out := stepCopy(&before, copyOf(&before), in)
+	return *s, out
+}
+
+// stepCopy steps a copy of the State before. All handlers change that one copy and return it: a State is too large to be
+// copied at each call. A handler that only tries something does so with a copy of its own.
+func stepCopy(before, s *State, in Input) (*State, Output) {
+	lastStamp := s.Now
 	s.Now = max(s.Now, in.At)
 	if in.FromSupervisor {
 		s.Received++
@@ -36,15 +43,15 @@ func Step(s State, in Input) (State, Output) {
 
 // beginAttemptAhead begins the attempt under the allowance that the step has prepared after it ended a turn. The new
 // turn publishes its own events, after those of the old one.
-func beginAttemptAhead(s State) (State, []Effect, []event.Event) {
-	before := s
+func beginAttemptAhead(s *State) (*State, []Effect, []event.Event) {
+	before := copyOf(s)
 	s, fx := grantAhead(s)
 	s, events := takeEvents(before, s)
 	return s, fx, events
 }
 
 // stepFact passes one fact to its handler. Step has already set the clocks.
-func stepFact(s State, in Input) (State, []Effect) {
+func stepFact(s *State, in Input) (*State, []Effect) {
 	switch f := in.Fact.(type) {
 	case Submitted:
 		return handleSubmitted(s, f)

@@ -14,7 +14,7 @@ import (
 
 // proposeCompletion says that the agent believes it is done: the task's requirements decide
 // first, then the stop hooks, then the supervisor.
-func proposeCompletion(s State) (State, []Effect) {
+func proposeCompletion(s *State) (*State, []Effect) {
 	if s.awaitsOthers() { //mutant:lingers-before-the-stop
 		return waitForOthers(s)
 	}
@@ -36,7 +36,7 @@ func proposeCompletion(s State) (State, []Effect) {
 
 // stopChecked continues after the stop hooks. A block is not a turn: the loop
 // continues with unchanged counters, so that no recovery begins anew.
-func stopChecked(s State, v hookVerdict) (State, []Effect) {
+func stopChecked(s *State, v hookVerdict) (*State, []Effect) {
 	switch v.decision {
 	case spec.HookPrevent: //mutant:stop-prevented-goes-on
 		return finishAgent(s, spec.Outcome{Reason: spec.StopHookPrevented, Text: s.finalAnswer(), Partial: true, Detail: v.reasonText()})
@@ -62,7 +62,7 @@ func stopChecked(s State, v hookVerdict) (State, []Effect) {
 
 const notDone = "You are not done yet."
 
-func proposeStop(s State) (State, []Effect) {
+func proposeStop(s *State) (*State, []Effect) {
 	s.failureStreaks = s.withoutUseless()
 	s.Phase = Stopping
 	s.Proposal++
@@ -72,12 +72,12 @@ func proposeStop(s State) (State, []Effect) {
 
 // awaitsVerdict reports whether the loop waits for the verdict on this proposal. While stop
 // hooks are asked, the next proposal is not made yet, and the previous one is decided.
-func (s State) awaitsVerdict(proposal int) bool {
+func (s *State) awaitsVerdict(proposal int) bool {
 	return s.Phase == Stopping && s.Gate.ID == "" && s.Proposal == proposal
 }
 
 // handleStopAllowed ends the loop, unless a user's message arrived meanwhile.
-func handleStopAllowed(s State, f StopAllowed) (State, []Effect) {
+func handleStopAllowed(s *State, f StopAllowed) (*State, []Effect) {
 	if !s.awaitsVerdict(f.Proposal) { //mutant:verdict-of-its-proposal
 		return s, nil
 	}
@@ -90,7 +90,7 @@ func handleStopAllowed(s State, f StopAllowed) (State, []Effect) {
 }
 
 // completedOutcome returns the outcome of an answer that may stand. An answer that declares a failure does not complete the task.
-func completedOutcome(s State) spec.Outcome {
+func completedOutcome(s *State) spec.Outcome {
 	if why, reason := declaredFailure(s); reason != "" {
 		return spec.Outcome{Reason: reason, Text: s.finalAnswer(), Partial: true, Detail: failureDetail(why, s.Declared.Condition, s.Task.FailIf)}
 	}
@@ -100,7 +100,7 @@ func completedOutcome(s State) spec.Outcome {
 // declaredFailure returns why the agent says that it has failed, or refuses, and the reason with which it ends; "": it
 // says neither. It says so by a call of declare_failure, or by a mark. Only an agent that was told of the marks, in
 // its prompt or when it was asked about obstacles, says so by them.
-func declaredFailure(s State) (why string, reason spec.Reason) {
+func declaredFailure(s *State) (why string, reason spec.Reason) {
 	if s.Declared.Reason != "" {
 		return s.Declared.Why, s.Declared.Reason
 	}
@@ -145,7 +145,7 @@ func failureDetail(why string, condition int, conditions []string) string {
 
 // handleStopVetoed continues the loop with the reason as a message. The supervisor
 // counts vetoes and makes the last one final.
-func handleStopVetoed(s State, f StopVetoed) (State, []Effect) {
+func handleStopVetoed(s *State, f StopVetoed) (*State, []Effect) {
 	if !s.awaitsVerdict(f.Proposal) {
 		return s, nil
 	}

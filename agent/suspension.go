@@ -43,14 +43,14 @@ func (w suspension) asksPerson() bool { return w.Why == AwaitsPerson || w.Why ==
 func (w suspension) awaitsModel() bool { return w.Why == AwaitsThrottle || w.Why == AwaitsRetry }
 
 // suspend makes the loop wait.
-func suspend(s State, w suspension) State {
+func suspend(s *State, w suspension) *State {
 	s.Phase, s.Suspended = Waiting, w
 	return s
 }
 
 // endSuspension ends the wait. The loop is then between two phases, as after the last
 // call of a turn: what continues it enters the next one.
-func endSuspension(s State) State {
+func endSuspension(s *State) *State {
 	s.Phase, s.Suspended = Acting, suspension{}
 	return s
 }

@@ -16,7 +16,7 @@ import (
 // because the reply before it was made without the text.
 
 // markTainted records the first text from outside that an agent reads.
-func markTainted(s State, t *spec.Taint) State {
+func markTainted(s *State, t *spec.Taint) *State {
 	if t == nil || s.Tainted != nil || !s.permissions.RecordsTaint() {
 		return s
 	}
@@ -26,14 +26,14 @@ func markTainted(s State, t *spec.Taint) State {
 }
 
 // markResults marks an agent that reads the results of its calls.
-func markResults(s State, calls []Call) State {
+func markResults(s *State, calls []Call) *State {
 	t := taintOfResults(s, calls)
 	s = markTainted(s, t) //mutant:result-taints-nobody
 	return s
 }
 
 // taintOfResults is the first text from outside among the results of calls.
-func taintOfResults(s State, calls []Call) *spec.Taint {
+func taintOfResults(s *State, calls []Call) *spec.Taint {
 	if !s.permissions.RecordsTaint() {
 		return nil
 	}
@@ -49,7 +49,7 @@ func taintOfResults(s State, calls []Call) *spec.Taint {
 }
 
 // noteReturnedTaint keeps what the answer of a call says about its text.
-func noteReturnedTaint(s State, i int, f Returned) State {
+func noteReturnedTaint(s *State, i int, f Returned) *State {
 	if f.Tainted == nil {
 		return s
 	}
@@ -64,7 +64,7 @@ func isCommand(t *spec.Task, tool string) bool {
 }
 
 // permissionTool is what the permissions need to know of the tool of a call.
-func permissionTool(s State, c Call) permission.Tool {
+func permissionTool(s *State, c Call) permission.Tool {
 	toolSpec := s.tools.specs[c.Name]
 	t := permission.Tool{Class: toolSpec.Class, Command: isCommand(&s.Task, c.Name)}
 	// whether its results are text from outside does not matter here
@@ -76,7 +76,7 @@ func permissionTool(s State, c Call) permission.Tool {
 }
 
 // taintOfQuestion is the text from outside that a question about a call names; nil: it names none.
-func taintOfQuestion(s State, c Call) *spec.Taint {
+func taintOfQuestion(s *State, c Call) *spec.Taint {
 	if !c.Gate.Permit.Tainted {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // handleWoke handles a timer: it counts only if the stamp of its entry confirms that it is due.
-func handleWoke(s State, f Woke) (State, []Effect) {
+func handleWoke(s *State, f Woke) (*State, []Effect) {
 	if f.Timer == questionTimer {
 		return handleQuestionTimer(s)
 	}
@@ -45,7 +45,7 @@ func handleWoke(s State, f Woke) (State, []Effect) {
 
 // allTimers arms the time limits, which stand still while a person is asked, and
 // the retries of calls.
-func (s State) allTimers() []Effect {
+func (s *State) allTimers() []Effect {
 	fx := s.timers(&s.Task.Limits)
 	for _, c := range s.Calls {
 		if c.Stage == Retrying {

@@ -8,7 +8,7 @@ import (
 
 // appendToTranscriptAndPrompt appends a user message to the transcript, and to the messages that
 // replace it this turn.
-func appendToTranscriptAndPrompt(s State, text string) State {
+func appendToTranscriptAndPrompt(s *State, text string) *State {
 	s = s.appendMessage(model.Message{Role: model.User, Text: text})
 	sent := slices.Clone(s.HookEffects.Sent)
 	switch n := len(sent); {
@@ -23,7 +23,7 @@ func appendToTranscriptAndPrompt(s State, text string) State {
 }
 
 // messagesToSend returns the messages of a model call: the transcript, or the hooks' version of it.
-func (s State) messagesToSend() []model.Message {
+func (s *State) messagesToSend() []model.Message {
 	if s.HookEffects.Sent != nil {
 		return s.HookEffects.Sent
 	}

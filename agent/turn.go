@@ -15,7 +15,7 @@ import (
 
 // handleSubmitted opens the loop. It appends the prompt to the transcript before the first hook, summary
 // or model call, so that an agent that ends early leaves a record of its task, too.
-func handleSubmitted(s State, f Submitted) (State, []Effect) {
+func handleSubmitted(s *State, f Submitted) (*State, []Effect) {
 	if s.Phase != "" { //mutant:task-once
 		return s, nil
 	}
@@ -54,7 +54,7 @@ func firstMessage(t spec.Task) model.Message {
 
 // endTurn is the boundary between two turns. A cancel ends the loop here, and so does a closing turn that cannot
 // be taken; otherwise beginTurn applies the limits.
-func endTurn(s State, transition spec.Transition) (State, []Effect) {
+func endTurn(s *State, transition spec.Transition) (*State, []Effect) {
 	if s.Cancel != nil {
 		return finishCanceled(s)
 	}
@@ -72,7 +72,7 @@ func endTurn(s State, transition spec.Transition) (State, []Effect) {
 
 // beginTurn begins the next turn once no compaction is in progress: it appends the messages that
 // arrived meanwhile and applies the limits.
-func beginTurn(s State, transition spec.Transition) (State, []Effect) {
+func beginTurn(s *State, transition spec.Transition) (*State, []Effect) {
 	s, transition = deliverMail(s, transition)
 	if len(s.PendingSteers) > 0 { // a person has given direction: the loop need not ask for it
 		transition = spec.Steering
@@ -88,7 +88,7 @@ func beginTurn(s State, transition spec.Transition) (State, []Effect) {
 
 // requestReservation requests the reservation of the next turn, or of the closing turn. If the agent's
 // allowance covers the attempt, the attempt takes its reservation from there, and nothing is requested.
-func requestReservation(s State, transition spec.Transition) (State, []Effect) {
+func requestReservation(s *State, transition spec.Transition) (*State, []Effect) {
 	if s = adoptModel(s); mayChangeNow(s) {
 		s = adoptContext(s)
 	}
@@ -109,7 +109,7 @@ func requestReservation(s State, transition spec.Transition) (State, []Effect) {
 
 // newReserve returns the effect that requests the budget for the current reservation. The first request names the
 // agent's node: without hooks it is the agent's first message.
-func newReserve(s State, request budget.AttemptRequest) Reserve {
+func newReserve(s *State, request budget.AttemptRequest) Reserve {
 	e := Reserve{Reservation: s.Reservation, Request: request, Turn: s.Turn + 1}
 	if s.Reservation == 1 {
 		e.Node = s.Node
@@ -119,7 +119,7 @@ func newReserve(s State, request budget.AttemptRequest) Reserve {
 }
 
 // attemptRequest returns the upper bounds of the next attempt, which a reservation must cover.
-func (s State) attemptRequest() budget.AttemptRequest {
+func (s *State) attemptRequest() budget.AttemptRequest {
 	l := s.Task.Limits
 	calls := s.callsLeft(&l)
 	if len(s.Task.Tools) == 0 {
@@ -137,7 +137,7 @@ func (s State) attemptRequest() budget.AttemptRequest {
 
 // handleGranted begins an attempt. A grant of only the closing turn ends the loop after
 // that turn, for the reason that the supervisor names.
-func handleGranted(s State, f Granted) (State, []Effect) {
+func handleGranted(s *State, f Granted) (*State, []Effect) {
 	s = takeAllowance(s, f)
 	s.LimitNotes = s.LimitNotes.withRun(f.Left, s.Spent, s.ToolCalls)
 	if s.Suspended.Then == ThenGrant && f.Reservation == s.Reservation {
@@ -179,7 +179,7 @@ func handleGranted(s State, f Granted) (State, []Effect) {
 
 // newModelCall returns the effect that begins the granted attempt, from the state alone: a
 // later activation can begin it.
-func newModelCall(s State) CallModel {
+func newModelCall(s *State) CallModel {
 	if s.Purpose == ForSummary {
 		return callSummary(s)
 	}
@@ -194,7 +194,7 @@ func newModelCall(s State) CallModel {
 
 // handleDenied ends the loop with a partial result, without another call. Exceptions: a denied summary continues
 // without a model, and an unpriced fallback is skipped.
-func handleDenied(s State, f Denied) (State, []Effect) {
+func handleDenied(s *State, f Denied) (*State, []Effect) {
 	if s.Suspended.Then == ThenGrant && f.Reservation == s.Reservation {
 		s, fx := endQuestion(s) // a drift question held this request: close it first
 		s.Phase = Reserving
@@ -228,7 +228,7 @@ func handleDenied(s State, f Denied) (State, []Effect) {
 // handleReplied records a reply, settles its reservation, and then acts on it. Calls in the reply
 // are dispatched whatever the provider's stop reason says, except in a closing turn; the reason decides only about a
 // reply without calls.
-func handleReplied(s State, f Replied) (State, []Effect) {
+func handleReplied(s *State, f Replied) (*State, []Effect) {
 	if s.Phase != Thinking || f.Reservation != s.Reservation { //mutant:reply-of-its-reservation
 		return s, nil
 	}
@@ -269,7 +269,7 @@ func handleReplied(s State, f Replied) (State, []Effect) {
 
 // actOnReply acts on a reply that guardrails have passed: it dispatches the calls in s.Calls, or handles a reply
 // without calls.
-func actOnReply(s State, stop model.Stop) (State, []Effect) {
+func actOnReply(s *State, stop model.Stop) (*State, []Effect) {
 	calls, text := s.Calls, s.newest().Text
 	s.Calls = nil
 	switch {
@@ -293,7 +293,7 @@ func actOnReply(s State, stop model.Stop) (State, []Effect) {
 
 // appendReply appends a reply to the transcript. It numbers the calls by turn and index (the provider's own ids never
 // reach a log), validates each, and answers those that may not run.
-func appendReply(s State, r model.Reply) (State, []Call) {
+func appendReply(s *State, r model.Reply) (*State, []Call) {
 	m := r.Message
 	m.Role, m.Results = model.Assistant, nil // a model has no results to report //mutant:results-of-a-model
 	m.Media = nil                            // and no media
@@ -316,7 +316,7 @@ func appendReply(s State, r model.Reply) (State, []Call) {
 }
 
 // settleReservation settles the open reservation: with the reported usage, or in full if the provider reported none.
-func settleReservation(s State, r model.Reply, calls int) (State, []Effect) {
+func settleReservation(s *State, r model.Reply, calls int) (*State, []Effect) {
 	e := Settle{Reservation: s.Reservation, Usage: r.Usage, Turn: s.Turn + 1, Lost: !r.UsageKnown} //mutant:blind-unknown-usage-is-free
 	if r.UsageKnown {
 		e.Used = s.currentModel(&s.Task).Price.Cost(r.Usage)
@@ -332,7 +332,7 @@ func settleReservation(s State, r model.Reply, calls int) (State, []Effect) {
 }
 
 // refuseCalls answers every call with the same error.
-func refuseCalls(s State, calls []Call, text string) State {
+func refuseCalls(s *State, calls []Call, text string) *State {
 	if len(calls) == 0 {
 		return s
 	}
@@ -346,7 +346,7 @@ func refuseCalls(s State, calls []Call, text string) State {
 
 // finishAgent is the only function that ends an agent. It aborts running hooks and the model call, settles the
 // reservation, withdraws an open question and sends Finish. Callers have ended all tool calls before.
-func finishAgent(s State, o spec.Outcome) (State, []Effect) {
+func finishAgent(s *State, o spec.Outcome) (*State, []Effect) {
 	if s.Phase == Done {
 		return s, nil
 	}

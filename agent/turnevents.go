@@ -14,7 +14,7 @@ type modelAttempt struct {
 }
 
 // attempt is the model call that the newest reservation is for.
-func (s State) attempt() modelAttempt {
+func (s *State) attempt() modelAttempt {
 	m := s.currentModel(&s.Task)
 	if s.Purpose == ForSummary {
 		m = s.summaryModel(&s.Task, s.PendingCompaction.Own)
@@ -42,7 +42,7 @@ func (e *stepEvents) publishUnanswered(a modelAttempt, f Failed) {
 
 // atWork reports whether a turn is in progress, from its model call to the end of
 // its calls, including the time in which a person is asked about one of them.
-func (s State) atWork() bool {
+func (s *State) atWork() bool {
 	switch s.Phase {
 	case Thinking:
 		return s.Purpose == ForTurn

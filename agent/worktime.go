@@ -58,15 +58,15 @@ func (c workClock) timers(l *spec.Limits) []Effect {
 func (c workClock) remaining(l *spec.Limits) int64 { return c.Began + l.HardMS - c.Now }
 
 // isClockPaused reports whether the clock is paused: a person is asked, only children work, or the budget is frozen.
-func (s State) isClockPaused() bool { return s.Paused || s.Suspended.asksPerson() }
+func (s *State) isClockPaused() bool { return s.Paused || s.Suspended.asksPerson() }
 
 // workTime is how long the agent has been at work, in milliseconds.
-func (s State) workTime() int64 {
+func (s *State) workTime() int64 {
 	return s.elapsed(s.Suspended.asksPerson())
 }
 
 // awaitsChildrenOnly reports whether the agent does nothing but wait for children.
-func awaitsChildrenOnly(s State) bool {
+func awaitsChildrenOnly(s *State) bool {
 	switch {
 	case s.Suspended.Why == AwaitsOthers:
 		return len(s.BackgroundChildren) > 0
@@ -85,19 +85,19 @@ type BudgetFrozen struct {
 func (BudgetFrozen) Kind() string { return "budget_frozen" }
 
 // handleBudgetFrozen notes which reservation waits for the end of a freeze.
-func handleBudgetFrozen(s State, f BudgetFrozen) State {
+func handleBudgetFrozen(s *State, f BudgetFrozen) *State {
 	s.FrozenReservation = f.Reservation
 	return s
 }
 
 // awaitsThaw reports whether the agent waits for the end of a freeze.
-func awaitsThaw(s State) bool {
+func awaitsThaw(s *State) bool {
 	return s.Phase == Reserving && s.isFrozen() && s.Suspended.Why == "" //mutant:frozen-time-counts
 }
 
 // updateClock stops the clock when the agent begins to wait for children or for the end of a freeze, and restarts
 // it when the wait is over.
-func updateClock(s State, fx []Effect) (State, []Effect) {
+func updateClock(s *State, fx []Effect) (*State, []Effect) {
 	waits := awaitsChildrenOnly(s) || awaitsThaw(s)
 	switch {
 	case s.Phase == "" || s.Phase == Done:
@@ -114,7 +114,7 @@ func updateClock(s State, fx []Effect) (State, []Effect) {
 
 // creditChild counts the work of a child that has answered: the clock is at least its
 // value when the child began, plus the time that the child has worked since.
-func creditChild(s State, born, worked int64) State {
+func creditChild(s *State, born, worked int64) *State {
 	if behind := born + worked - s.workTime(); worked > 0 && behind > 0 {
 		s.Began -= behind
 	}
@@ -124,7 +124,7 @@ func creditChild(s State, born, worked int64) State {
 // skipAbsence removes the time before a claim from the clock: since last, the stamp of the entry
 // before it, no process worked. An agent that was passivated, and was woken in time, had been
 // waiting for an answer of its supervisor or for its own retry: that time counts.
-func skipAbsence(s State, last int64) State {
+func skipAbsence(s *State, last int64) *State {
 	if s.Phase == "" || s.Phase == Done || s.isClockPaused() {
 		return s
 	}
@@ -137,7 +137,7 @@ func skipAbsence(s State, last int64) State {
 // skipSleep removes the time since last from the clock if a time limit passed meanwhile
 // and its timer is later than a running process can be: the machine slept, or no log
 // could be written. A timer that fires in time shows that a process ran.
-func skipSleep(s State, f Fact, last int64) State {
+func skipSleep(s *State, f Fact, last int64) *State {
 	if s.Phase == "" || s.Phase == Done || s.isClockPaused() {
 		return s
 	}
@@ -164,7 +164,7 @@ func skipSleep(s State, f Fact, last int64) State {
 }
 
 // skipTime moves the start of the agent's clock, and of its patience with a throttle, forward.
-func skipTime(s State, ms int64) State {
+func skipTime(s *State, ms int64) *State {
 	ms = max(0, ms)
 	s.Began += ms
 	if s.ThrottleWait.Refused > 0 {
@@ -184,7 +184,7 @@ func (TimeLimitSet) Kind() string { return "time_limit_set" }
 
 // handleTimeLimitSet replaces the time that is left by the requested time. It does not
 // take back a closing turn that has begun.
-func handleTimeLimitSet(s State, f TimeLimitSet) (State, []Effect) {
+func handleTimeLimitSet(s *State, f TimeLimitSet) (*State, []Effect) {
 	if s.Phase == "" || s.Phase == Done || f.SoftMS <= 0 || f.HardMS < f.SoftMS {
 		return s, nil
 	}
