@@ -169,7 +169,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		}
 		n.temp, state = temp, temp
 	}
-	c := node.Config{Bus: cfg.Bus, Pools: cfg.Pools, StateDir: state, LogStore: cfg.LogStore, DontListen: !cfg.Listen, Port: cmp.Or(cfg.Port, embedded.FreePort), Lazy: n.temp != "", Model: cfg.Model, NoScout: true,
+	c := node.Config{Bus: cfg.Bus, StartServer: embedded.StartServer, Pools: cfg.Pools, StateDir: state, LogStore: cfg.LogStore, DontListen: !cfg.Listen, Port: cmp.Or(cfg.Port, embedded.FreePort), Lazy: n.temp != "", Model: cfg.Model, NoScout: true,
 		Contributions: node.Contributions{Tools: cfg.Tools, Agents: cfg.Agents, Models: cfg.Models}, Permissions: cfg.Permissions, Hooks: cfg.Hooks, Guardrails: cfg.Guardrails, GoHooks: cfg.HookFuncs,
 		MaxLiveRuns: cfg.MaxLiveRuns, MaxQueuedRuns: cfg.MaxQueuedRuns, RetainAge: cfg.RetainAge, RetainBytes: cfg.RetainBytes, EventsContent: cfg.EventsContent, RequestRates: cfg.RequestsPerMinute, TokenRates: cfg.TokensPerMinute, ResumeAll: n.temp == "", Env: cfg.Env, Logger: cfg.Logger}
 	if n.cfg.Dir != "" {

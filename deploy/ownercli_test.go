@@ -7,11 +7,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/cli"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"troupe": func() { os.Exit(cli.Run(os.Args[1:], patience)) }})
+	testscript.Main(m, map[string]func(){"troupe": func() { os.Exit(cli.Run(os.Args[1:], embedded.StartServer, patience)) }})
 }
 
 // The commands of owners reach their runs, and no others.

@@ -40,7 +40,7 @@ import (
 
 // mainOnSlowMachine is main on a machine so slow that an owner of the state directory may not
 // answer for long.
-func mainOnSlowMachine() { os.Exit(cli.Run(os.Args[1:], 2*patience)) }
+func mainOnSlowMachine() { os.Exit(cli.Run(os.Args[1:], embedded.StartServer, 2*patience)) }
 
 // Exit codes of the contract that tests of the binary expect.
 const (
@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 		log.Fatal(err)
 	}
 	testscript.Main(m, map[string]func(){"troupe": mainOnSlowMachine, "testnode": testNode, "half-run": halfRun, "upnode": upNode, "mcpserver": mcpServer, "olden": olden,
-		"troupe-node": func() { os.Exit(serve.Run(os.Args[1:])) }})
+		"troupe-node": func() { os.Exit(serve.Run(os.Args[1:], embedded.StartServer)) }})
 }
 
 // shortLived is the GOGC of the programs that tests start. Most of them end after a moment with a heap of a few
@@ -184,7 +184,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 func testNode() {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM)
-	h, err := node.Start(context.Background(), node.Config{StateDir: os.Args[1], Roots: os.Args[2:], Name: "test", Lazy: true, ResumeAll: true})
+	h, err := node.Start(context.Background(), node.Config{StartServer: embedded.StartServer, StateDir: os.Args[1], Roots: os.Args[2:], Name: "test", Lazy: true, ResumeAll: true})
 	check(err)
 	fmt.Println("ready")
 	<-stop

@@ -18,6 +18,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/cluster/shard"
 	"github.com/troupe-run/troupe/internal/node"
 )
@@ -35,7 +36,7 @@ func upNode() {
 	if *address != "" {
 		web = &node.HTTPConfig{Address: *address, Token: os.Getenv("TROUPE_HTTP_TOKEN")}
 	}
-	cfg := node.Config{HTTP: web, Name: *name, StateDir: *state, Roots: []string{*root}, ResumeAll: true, LeaseTTL: 3 * shard.TTLMin,
+	cfg := node.Config{HTTP: web, StartServer: embedded.StartServer, Name: *name, StateDir: *state, Roots: []string{*root}, ResumeAll: true, LeaseTTL: 3 * shard.TTLMin,
 		Lazy:       *durability == "lazy",
 		Bus:        bus.Options{}.FromEnv(os.Getenv),
 		ServiceBus: bus.Options{User: os.Getenv("TROUPE_SERVICE_USER"), Password: os.Getenv("TROUPE_SERVICE_PASSWORD")}}

@@ -5,11 +5,12 @@ package main
 import (
 	"os"
 
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/cli/serve"
 	"github.com/troupe-run/troupe/internal/pidregistry"
 )
 
 func main() {
 	pidregistry.ShareOneLockPerMap()
-	os.Exit(serve.Run(os.Args[1:]))
+	os.Exit(serve.Run(os.Args[1:], embedded.StartServer))
 }

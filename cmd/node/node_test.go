@@ -20,12 +20,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/cli"
 	"github.com/troupe-run/troupe/internal/node"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"troupe-node": main, "troupe": func() { os.Exit(cli.Run(os.Args[1:], cli.JoinTimeout)) }})
+	testscript.Main(m, map[string]func(){"troupe-node": main, "troupe": func() { os.Exit(cli.Run(os.Args[1:], embedded.StartServer, cli.JoinTimeout)) }})
 }
 
 const patience = 60 * time.Second

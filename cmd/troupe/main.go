@@ -5,11 +5,12 @@ package main
 import (
 	"os"
 
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/cli"
 	"github.com/troupe-run/troupe/internal/pidregistry"
 )
 
 func main() {
 	pidregistry.ShareOneLockPerMap()
-	os.Exit(cli.Run(os.Args[1:], cli.JoinTimeout))
+	os.Exit(cli.Run(os.Args[1:], embedded.StartServer, cli.JoinTimeout))
 }

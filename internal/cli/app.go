@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/request"
@@ -18,10 +19,11 @@ import (
 // on an ordinary machine.
 const JoinTimeout = session.JoinTimeout
 
-// Run runs the command that the arguments name and returns the exit code of the process. The command
-// waits at most for join until the process that owns the state directory answers.
-func Run(args []string, join time.Duration) int {
+// Run runs the command that the arguments name and returns the exit code of the process. A command that needs a server
+// of its own starts it with start, and waits at most for join until the process that owns the state directory answers.
+func Run(args []string, start localserver.StartFunc, join time.Duration) int {
 	a := newApp(&console.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}, join)
+	a.sessions.StartServer = start
 	a.console.Secrets = sync.OnceValue(a.sessions.Secrets)
 	root := a.newRoot()
 	if isCompletion(args) { // it reads the flags of every command

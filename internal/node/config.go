@@ -10,6 +10,7 @@ import (
 
 	"github.com/troupe-run/troupe/internal/a2aclient"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
@@ -21,7 +22,7 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// Config of a Node. The zero value is an embedded server in the user's state
+// Config of a Node. With StartServer alone it is an embedded server in the user's state
 // directory, without any directory that clients may name.
 type Config struct {
 	// Bus selects an external NATS server. If it names none, the node starts an embedded server.
@@ -29,6 +30,8 @@ type Config struct {
 	// ServiceBus holds the credentials of the connection that answers requests, on the same
 	// server: they should not allow writing logs, leases and events. Default: Bus.
 	ServiceBus bus.Options
+	// StartServer starts the embedded server: embedded.StartServer. Default: there is none, and Bus must name a server.
+	StartServer localserver.StartFunc
 	// StateDir of the embedded server. Default XDG_STATE_HOME/troupe.
 	StateDir string
 	// LogStore is where a new StateDir keeps its logs: statedir.LogsInJetStream or LogsInFiles. One

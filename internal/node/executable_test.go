@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/trust"
 )
@@ -185,7 +186,7 @@ func TestAttackATrustedPlaceMustNotLieWhereRunsWrite(t *testing.T) {
 	dir := t.TempDir()
 	writeText(t, "", dir, "agents", "a.md")
 	for _, place := range []string{dir, filepath.Join(dir, "agents")} {
-		h, err := Start(t.Context(), Config{StateDir: t.TempDir(), Roots: []string{dir}, Trust: []string{place}})
+		h, err := Start(t.Context(), Config{StartServer: embedded.StartServer, StateDir: t.TempDir(), Roots: []string{dir}, Trust: []string{place}})
 		if !errors.Is(err, trust.ErrTrust) {
 			t.Errorf("%s: %v", place, err)
 			if err == nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -82,7 +83,7 @@ func TestTooManyHooksAreRefused(t *testing.T) {
 func TestHooksOfANodeAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []spec.Hook{{Point: spec.HookStop, Command: "true"}, {Name: "a rule", Point: spec.HookPreTool, Command: "true"}, {Name: spec.PermissionHook, Point: spec.HookPreTool}} {
-		h, err := Start(testContext(t), Config{StateDir: t.TempDir(), Hooks: []spec.Hook{bad}})
+		h, err := Start(testContext(t), Config{StartServer: embedded.StartServer, StateDir: t.TempDir(), Hooks: []spec.Hook{bad}})
 		if err == nil {
 			t.Errorf("a node started with %+v", bad)
 			_ = h.Close()

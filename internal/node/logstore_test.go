@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 )
 
@@ -31,7 +32,7 @@ func TestLogsInFiles(t *testing.T) {
 	if found, err := os.ReadDir(statedir.LogsDir(dir)); err != nil || len(found) == 0 {
 		t.Errorf("%v, %v", found, err)
 	}
-	if _, err := Start(t.Context(), Config{StateDir: dir, NoPort: true, LogStore: statedir.LogsInJetStream}); !errors.Is(err, statedir.ErrLogStore) {
+	if _, err := Start(t.Context(), Config{StartServer: embedded.StartServer, StateDir: dir, NoPort: true, LogStore: statedir.LogsInJetStream}); !errors.Is(err, statedir.ErrLogStore) {
 		t.Fatalf("with the other store it is %v", err)
 	}
 	h = startNode(t, dir, func(*Config) {})

@@ -22,7 +22,7 @@ import (
 	"github.com/troupe-run/troupe/internal/a2aclient"
 	"github.com/troupe-run/troupe/internal/agentprotocol"
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cluster"
@@ -50,7 +50,7 @@ type Node struct {
 	cfg             Config
 	began           time.Time
 	names           names.Names
-	embedded        *embedded.Server
+	embedded        localserver.Server
 	logConn         *nats.Conn // logs, index
 	readerConn      *nats.Conn
 	eventConn       *nats.Conn // events: the server copies each to every observer before it reads on
@@ -280,7 +280,7 @@ func (n *Node) startServerAndConnect() error {
 		return bus.Connect(o)
 	}
 	if !n.cfg.Bus.NamesServer() {
-		e, err := embedded.Start(embedded.Config{StateDir: statedir.StateDir(n.cfg.StateDir), Port: n.cfg.Port,
+		e, err := n.cfg.StartServer.Start(localserver.Config{StateDir: statedir.StateDir(n.cfg.StateDir), Port: n.cfg.Port,
 			DontListen: n.cfg.DontListen, NoPort: n.cfg.NoPort, ConfigHome: n.cfg.ConfigHome, OpenWatch: n.cfg.OpenWatch, OpenControl: n.cfg.OpenControl,
 			Lazy: n.cfg.Lazy, LogStore: n.cfg.LogStore, Names: n.names, OnDiskChange: n.logHealth.reportDisk, Logger: n.cfg.Logger})
 		if err != nil {

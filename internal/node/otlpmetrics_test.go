@@ -12,6 +12,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 )
 
 // The receiver of OTLP gets the metrics of a node that serves no HTTP, under the names of the semantic conventions, at
@@ -73,7 +74,7 @@ func TestAFailedStartSendsNoMetrics(t *testing.T) {
 		}
 		return ""
 	}
-	cfg := Config{StateDir: t.TempDir(), DontListen: true, Env: env, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	cfg := Config{StartServer: embedded.StartServer, StateDir: t.TempDir(), DontListen: true, Env: env, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	cfg.Telemetry.Endpoint = receiver.URL
 	if h, err := Start(ctx, cfg); !errors.Is(err, context.Canceled) {
 		t.Fatalf("%v %v", h, err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/approval"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/hook"
 	"github.com/troupe-run/troupe/internal/permission"
@@ -236,7 +237,7 @@ func TestARunReadsThePagesThatTheOperatorAllows(t *testing.T) {
 			t.Errorf("%+v: %s", c.rule, info.Result.Text)
 		}
 	}
-	_, err := Start(t.Context(), Config{StateDir: t.TempDir(), Tools: []agentfile.ToolRule{{Name: "http_get", Allow: []string{"https://x/"}}}})
+	_, err := Start(t.Context(), Config{StartServer: embedded.StartServer, StateDir: t.TempDir(), Tools: []agentfile.ToolRule{{Name: "http_get", Allow: []string{"https://x/"}}}})
 	if err == nil || !strings.Contains(err.Error(), `host "https://x/"`) {
 		t.Error(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/logstore/jetstream"
@@ -25,7 +25,7 @@ const systemInbox = "_INBOX_system"
 type serverProver struct {
 	cfg      Config
 	names    names.Names
-	embedded *embedded.Server
+	embedded localserver.Server
 	conn     *nats.Conn
 	streams  *jetstream.Post // nil: the logs are not in JetStream
 	logs     mailbox.Store

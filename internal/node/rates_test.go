@@ -13,6 +13,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/throttle"
 )
 
@@ -209,7 +210,7 @@ func TestSettingLimitsWhatHeadersReport(t *testing.T) {
 func TestRatesWithoutAMeaningStartNoNode(t *testing.T) {
 	t.Parallel()
 	for _, c := range []Config{{RequestRates: throttle.RateTable{"openai": 0}}, {TokenRates: throttle.RateTable{"/": 5}}} {
-		c.StateDir = filepath.Join(t.TempDir(), "state")
+		c.StateDir, c.StartServer = filepath.Join(t.TempDir(), "state"), embedded.StartServer
 		if h, err := Start(t.Context(), c); err == nil {
 			t.Errorf("%+v: it starts", c.RequestRates)
 			_ = h.Close()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/cassette"
 	"github.com/troupe-run/troupe/internal/routes"
 )
@@ -277,7 +278,7 @@ func TestADirectoryHoldsOneRecording(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, cfg := range map[error]Config{cassette.ErrFull: {Record: tape}, cassette.ErrCassette: {Replay: tape}, routes.ErrRecordings: {Record: "a", Replay: "b"}} {
-		cfg.StateDir = t.TempDir()
+		cfg.StateDir, cfg.StartServer = t.TempDir(), embedded.StartServer
 		if h, err := Start(testContext(t), cfg); !errors.Is(err, want) {
 			t.Errorf("%v, want %v", err, want)
 			if h != nil {

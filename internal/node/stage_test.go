@@ -46,7 +46,7 @@ func noLeaks(t *testing.T) {
 // here turns the machine off.
 func startNode(t testing.TB, state string, change ...func(*Config)) *Node {
 	t.Helper()
-	cfg := Config{StateDir: state, Port: embedded.FreePort, Lazy: true, Name: "host", Env: func(string) string { return "" }, requestsFromUser: true}
+	cfg := Config{StartServer: embedded.StartServer, StateDir: state, Port: embedded.FreePort, Lazy: true, Name: "host", Env: func(string) string { return "" }, requestsFromUser: true}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -7,7 +7,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/logstore/jetstream"
@@ -27,7 +27,7 @@ type storage struct {
 type storageOpener struct {
 	cfg          Config
 	names        names.Names
-	embedded     *embedded.Server // nil: nodes share a server
+	embedded     localserver.Server // nil: nodes share a server
 	conn, reader *nats.Conn
 	makers       []*nats.Conn // more connections that create buckets
 	stalled      func(mailbox.Stall)

@@ -41,6 +41,29 @@ func TestNATS(t *testing.T) {
 	}
 }
 
+// linkServer are the folders whose programs or tests run a NATS server in their process. Of internal/cli only the tests of
+// requests do, which send them to a node.
+var linkServer = []string{"actors", "client", "cmd", "deploy", "internal/agentprotocol", "internal/bus", "internal/cli/request", "internal/cluster", "internal/control", "internal/logstore/jetstream",
+	"internal/node", "test"}
+
+// TestServerIsPassedIn: only programs, and package troupe, which is one for those who embed it, name the embedded server.
+// They pass its start to the packages below. So these and their tests link no server.
+func TestServerIsPassedIn(t *testing.T) {
+	for _, f := range readSources(t) {
+		for p, spec := range f.importSpecs() {
+			p, _ = strings.CutPrefix(p, module)
+			program := f.path == "troupe.go" || f.isBelow("cmd", "test", "internal/bus/bustest")
+			switch {
+			case p != "internal/bus/embedded" && p != "internal/bus/bustest":
+			case !f.test && !program:
+				t.Errorf("%s imports %s: take a localserver.StartFunc from the main function", f.lineOf(spec), p)
+			case f.test && !f.isBelow(linkServer...):
+				t.Errorf("%s imports %s, so that the tests of %s link a server: is one needed?", f.lineOf(spec), p, f.dir)
+			}
+		}
+	}
+}
+
 // TestProviderSDKs: the SDKs of the model providers are judges. A binary that linked them would
 // have twice the size (docs/cost.md).
 func TestProviderSDKs(t *testing.T) {
@@ -131,7 +154,7 @@ var layers = [][]string{
 	{"agent/event", "agent/history", "internal/config", "internal/failure", "internal/promptlayer", "internal/filechange", "internal/lane", "internal/permission", "internal/schedule"},
 	{"agent", "tool", "internal/assistant", "internal/guardrail", "internal/bus", "internal/metrics", "internal/verify", "model/anthropic", "internal/cassette", "model/gemini", "model/openai",
 		"internal/investigator", "internal/provider/catalog"},
-	{"internal/agentmemory", "internal/toolset/command"},
+	{"internal/agentmemory", "internal/bus/localserver", "internal/toolset/command"},
 	{"supervisor", "internal/logstore/jetstream", "internal/logstore/local", "internal/bus/embedded", "internal/cluster/shard", "internal/toolset/builtin", "internal/toolset/readresult", "internal/toolset/shell", "internal/toolset/skill", "internal/toolset/web", "internal/config/agentfile", "internal/hook", "internal/provider"},
 	{"internal/activation", "internal/mcpclient", "internal/policy"},
 	{"actors", "client", "internal/replay", "internal/runfile", "internal/telemetry"},

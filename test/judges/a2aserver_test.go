@@ -13,6 +13,7 @@ import (
 	sdkclient "github.com/a2aproject/a2a-go/v2/a2aclient"
 	"github.com/a2aproject/a2a-go/v2/a2aclient/agentcard"
 
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/node"
 )
 
@@ -33,7 +34,7 @@ func connectSDK(t *testing.T, agent, script string) *sdkclient.Client {
 	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n, err := node.Start(t.Context(), node.Config{StateDir: t.TempDir(), DontListen: true, Lazy: true, Model: "script/" + file, Env: func(string) string { return "" },
+	n, err := node.Start(t.Context(), node.Config{StartServer: embedded.StartServer, StateDir: t.TempDir(), DontListen: true, Lazy: true, Model: "script/" + file, Env: func(string) string { return "" },
 		HTTP: &node.HTTPConfig{Address: "127.0.0.1:0", Token: token}})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	gpt "github.com/openai/openai-go/v3"
 	gptoption "github.com/openai/openai-go/v3/option"
 
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/node"
 )
 
@@ -20,7 +21,7 @@ func TestTheOfficialOpenAISDKAsksAgents(t *testing.T) {
 	if err := os.WriteFile(file, []byte("agents:\n  assistant: [{text: It is safe.}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n, err := node.Start(t.Context(), node.Config{StateDir: t.TempDir(), DontListen: true, Lazy: true, Model: "script/" + file, Env: func(string) string { return "" },
+	n, err := node.Start(t.Context(), node.Config{StartServer: embedded.StartServer, StateDir: t.TempDir(), DontListen: true, Lazy: true, Model: "script/" + file, Env: func(string) string { return "" },
 		HTTP: &node.HTTPConfig{Address: "127.0.0.1:0", Token: token}})
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 )
 
@@ -26,15 +26,9 @@ const (
 	// DefaultPort is where the embedded server listens if the port is free.
 	DefaultPort = 4222
 	// FreePort asks for any free port.
-	FreePort = -1
+	FreePort = localserver.FreePort
 	// DefaultStoreMax is the most bytes JetStream may keep, if the disk has them.
 	DefaultStoreMax = 16 << 30
-	// DiskMargin is the free space to leave on the disk: a full disk shows as publishes
-	// without an answer, a full stream as a clear error.
-	DiskMargin = 1 << 30
-	// StoreMin is the least that JetStream must be able to store; with less, a node could not
-	// even end its runs in order.
-	StoreMin = 96 << 20
 	// MemoryMax bounds streams in memory (only the state of consumers is in memory).
 	MemoryMax = 256 << 20
 	// PayloadMax is the largest message that the embedded server accepts.
@@ -56,46 +50,8 @@ const (
 	inProcessWait = 50 * time.Millisecond
 )
 
-var (
-	// ErrStart says that the embedded server did not start.
-	ErrStart = errors.New("embedded: the embedded server did not start")
-)
-
 // Config is the configuration of an embedded server.
-type Config struct {
-	// DontListen omits the port, the socket and node.json: only this process can connect.
-	DontListen bool
-	// NoPort omits the port for observers. Commands of the same user connect by the socket in
-	// the state directory.
-	NoPort bool
-	// ConfigHome is the directory of the user's configuration: the nats CLI context
-	// of observers is written below it. Default: StateDir.
-	ConfigHome string
-	// OnDiskChange is called when the disk of StateDir becomes low or fails, and when it has
-	// recovered: by then the server has been restarted. It must not block. Default: no calls.
-	OnDiskChange func(statedir.DiskState)
-	// Lazy syncs writes every two minutes instead of before each acknowledgement. Acknowledged
-	// writes survive the death of the process, but not of the machine.
-	Lazy bool
-	// Logger receives the server's log. Default: discard.
-	Logger *slog.Logger
-	// LogStore is the store that must hold the logs of StateDir (statedir.ClaimLogStore).
-	// Default: the one that does.
-	LogStore string
-	// Names builds the subjects of the permissions. Default: prefix "troupe".
-	Names names.Names
-	// Port is a port on loopback. Default 0: DefaultPort, or a free one if that is taken.
-	// FreePort: a free one. Any other must be free.
-	Port int
-	// StateDir is the directory to own; it is created if missing. Required.
-	StateDir string
-	// StoreMax is the most bytes that JetStream may store. Default DefaultStoreMax; never more
-	// than the disk has, less DiskMargin.
-	StoreMax int64
-	// OpenWatch lets connections without a credential read events. OpenControl also lets them
-	// use every verb but delete and prune. Without either they are refused.
-	OpenWatch, OpenControl bool
-}
+type Config = localserver.Config
 
 // Server is a NATS server in this process, together with the ownership of its directory.
 type Server struct {
@@ -117,6 +73,15 @@ type Server struct {
 	closed  error
 }
 
+// StartServer is Start as a localserver.StartFunc.
+func StartServer(cfg Config) (localserver.Server, error) {
+	e, err := Start(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
 // Start acquires the state directory (ErrOwned if another process owns it) and starts a
 // server in it. The caller must Close it.
 func Start(cfg Config) (*Server, error) {
@@ -124,13 +89,13 @@ func Start(cfg Config) (*Server, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	if cfg.StateDir == "" {
-		return nil, fmt.Errorf("%w: no state directory given", ErrStart)
+		return nil, fmt.Errorf("%w: no state directory given", localserver.ErrStart)
 	}
 	if err := statedir.CheckForm(cfg.StateDir); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrStart, err)
+		return nil, fmt.Errorf("%w: %w", localserver.ErrStart, err)
 	}
 	if err := statedir.ClaimDir(cfg.StateDir, cfg.Logger); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrStart, err)
+		return nil, fmt.Errorf("%w: %w", localserver.ErrStart, err)
 	}
 	// The lock is taken before any other access to the directory: two servers in one directory
 	// lose acknowledged entries.
@@ -147,7 +112,7 @@ func Start(cfg Config) (*Server, error) {
 		err = statedir.WriteForm(cfg.StateDir)
 	}
 	if err != nil {
-		err = fmt.Errorf("%w: %w", ErrStart, err)
+		err = fmt.Errorf("%w: %w", localserver.ErrStart, err)
 	} else {
 		err = e.start()
 	}
@@ -164,14 +129,14 @@ func (e *Server) start() error {
 		e.lowDiskBytes, err = lowDiskThreshold(e.cfg.StateDir)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrStart, err)
+		return fmt.Errorf("%w: %w", localserver.ErrStart, err)
 	}
-	if e.storeMax < StoreMin {
+	if e.storeMax < localserver.StoreMin {
 		return fmt.Errorf("%w: there is room for %d MiB in %s, %d MiB are needed: free some disk space or choose another directory",
-			ErrStart, e.storeMax>>20, e.cfg.StateDir, StoreMin>>20)
+			localserver.ErrStart, e.storeMax>>20, e.cfg.StateDir, localserver.StoreMin>>20)
 	}
 	if err := e.openListeners(); err != nil {
-		return fmt.Errorf("%w: %w", ErrStart, err)
+		return fmt.Errorf("%w: %w", localserver.ErrStart, err)
 	}
 	if err := e.startNATS(); err != nil {
 		return err
@@ -229,11 +194,11 @@ func (e *Server) startNATS() error {
 	log := &serverLog{Logger: e.cfg.Logger, failed: e.disk.reportFailure}
 	options, err := e.serverOptions()
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrStart, err)
+		return fmt.Errorf("%w: %w", localserver.ErrStart, err)
 	}
 	s, err := server.NewServer(options)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrStart, err)
+		return fmt.Errorf("%w: %w", localserver.ErrStart, err)
 	}
 	s.SetLogger(log, false, false)
 	s.Start()
@@ -250,7 +215,7 @@ func (e *Server) startNATS() error {
 	if err != nil {
 		s.Shutdown()
 		s.WaitForShutdown()
-		return fmt.Errorf("%w: %w", ErrStart, err)
+		return fmt.Errorf("%w: %w", localserver.ErrStart, err)
 	}
 	e.server.Store(s)
 	return nil

@@ -19,6 +19,7 @@ import (
 
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/test/leaks"
@@ -397,7 +398,7 @@ func TestPortsOfTheEmbeddedServer(t *testing.T) {
 	defer busy.Close()
 	port := busy.Addr().(*net.TCPAddr).Port
 	_, err = embedded.Start(embedded.Config{StateDir: t.TempDir(), Port: port})
-	if !errors.Is(err, embedded.ErrStart) {
+	if !errors.Is(err, localserver.ErrStart) {
 		t.Errorf("a port that is taken: %v", err)
 	}
 	// Whoever has the usual port: there is always one for us, on loopback only.
@@ -439,7 +440,7 @@ func TestStoreMaxLimitsTheServer(t *testing.T) {
 
 // TestSmallStore: on a small disk everything still finds its place.
 func TestSmallStore(t *testing.T) {
-	e := startServer(t, embedded.Config{DontListen: true, Lazy: true, StoreMax: embedded.StoreMin})
+	e := startServer(t, embedded.Config{DontListen: true, Lazy: true, StoreMax: localserver.StoreMin})
 	js, err := jetstream.New(connectAs(t, e, bus.RoleNode))
 	if err != nil {
 		t.Fatal(err)
@@ -454,8 +455,8 @@ func TestSmallStore(t *testing.T) {
 	if _, err := bus.OpenBuckets(t.Context(), js, bus.BucketConfig{BlobBytesMax: blobs}); err != nil {
 		t.Error(err)
 	}
-	_, err = embedded.Start(embedded.Config{StateDir: t.TempDir(), DontListen: true, StoreMax: embedded.StoreMin - 1})
-	if !errors.Is(err, embedded.ErrStart) {
+	_, err = embedded.Start(embedded.Config{StateDir: t.TempDir(), DontListen: true, StoreMax: localserver.StoreMin - 1})
+	if !errors.Is(err, localserver.ErrStart) {
 		t.Error(err)
 	}
 }

@@ -128,21 +128,3 @@ func (e *Server) rolePermissions(role bus.Role) *server.Permissions {
 	}
 	return &server.Permissions{Publish: &publish, Subscribe: &subscribe}
 }
-
-// Usage texts of the flags that open access, and the warnings while they are in use.
-const (
-	OpenWatchUsage   = "let any client of the port read the events of all runs without a credential"
-	OpenControlUsage = "let any client of the port act as this user without a credential, except delete, prune and new schedules: " +
-		"start, restore, answer, steer and cancel runs, read transcripts and exports, change budgets and policies"
-)
-
-// OpenWarning describes what is open to connections without a credential; "" if nothing is.
-func OpenWarning(watch, control bool) string {
-	switch {
-	case control:
-		return "--open-control: " + OpenControlUsage
-	case watch:
-		return "--open-watch: " + OpenWatchUsage
-	}
-	return ""
-}

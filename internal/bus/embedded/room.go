@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 )
 
@@ -32,7 +33,7 @@ func storeMax(dir string, want int64) (int64, error) {
 		return 0, err
 	}
 	used, err := usedBytes(filepath.Join(dir, "jetstream"), statedir.LogsDir(dir))
-	return min(want, used+free-min(DiskMargin, free/2)), err
+	return min(want, used+free-min(localserver.DiskMargin, free/2)), err
 }
 
 // usedBytes is the size of all files in directories; one that does not exist has none.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/safefile"
 )
@@ -24,28 +25,14 @@ const (
 	// replaces or removes only those. The state directory follows the mark.
 	contextMark = "written by troupe at each start, do not edit: events of "
 
-	contextLock   = ".troupe.lock"
-	contextWait   = time.Second
-	contextRetry  = 10 * time.Millisecond
-	contextMax    = 64 << 10 // bytes that are read of one
-	configVarName = "XDG_CONFIG_HOME"
+	contextLock  = ".troupe.lock"
+	contextWait  = time.Second
+	contextRetry = 10 * time.Millisecond
+	contextMax   = 64 << 10 // bytes that are read of one
 )
 
 // errNoContext says that no context could be written in the user's configuration.
 var errNoContext = errors.New("embedded: no nats CLI context could be written")
-
-// ConfigHome is the directory in which the nats CLI looks for a user's contexts; "" if the
-// user has no home.
-func ConfigHome(getenv func(string) string) string {
-	if dir := getenv(configVarName); dir != "" {
-		return dir
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(home, ".config")
-}
 
 // watchContext is a nats CLI context by which observers read events. Its password ends with
 // the server. A client that uses it sends only that password and its subscriptions: a server
@@ -84,7 +71,7 @@ func (e *Server) writeContext() watchContext {
 		e.cfg.Logger.Warn("observers have no nats CLI context", "error", err)
 		return watchContext{}
 	}
-	w.command = configVarName + "=" + shellQuote(e.cfg.StateDir) + " " + w.command
+	w.command = localserver.ConfigVariable + "=" + shellQuote(e.cfg.StateDir) + " " + w.command
 	return w
 }
 

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 )
@@ -82,9 +82,9 @@ func (cs *Commands) checkDisk() []checkup {
 	switch {
 	case err != nil:
 		return []checkup{{"disk", unproven, err.Error(), "check with df"}}
-	case free < 2*embedded.StoreMin:
-		return []checkup{{"disk", broken, fmt.Sprintf("%d MiB are free, %d are needed", free>>20, 2*embedded.StoreMin>>20), "free some space, or choose another --store-dir"}}
-	case free < 2*embedded.DiskMargin:
+	case free < 2*localserver.StoreMin:
+		return []checkup{{"disk", broken, fmt.Sprintf("%d MiB are free, %d are needed", free>>20, 2*localserver.StoreMin>>20), "free some space, or choose another --store-dir"}}
+	case free < 2*localserver.DiskMargin:
 		return []checkup{{"disk", unproven, fmt.Sprintf("%d MiB are free: enough for now", free>>20), "free some space: troupe does not use the last GiB"}}
 	}
 	return []checkup{{"disk", proven, fmt.Sprintf("%.1f GiB are free", float64(free)/(1<<30)), ""}}

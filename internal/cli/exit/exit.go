@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cassette"
 	"github.com/troupe-run/troupe/internal/telemetry"
@@ -117,9 +117,9 @@ func Explain(err error) *Failure {
 		return &Failure{NoNode, err, "wait, or start the other servers: a leader needs more than half of them"}
 	case errors.Is(err, bus.ErrNoJetStream):
 		return &Failure{NoNode, err, "enable JetStream on the server (nats-server -js) or for this account"}
-	case errors.Is(err, embedded.ErrStart) && (errors.Is(err, syscall.ENOTDIR) || errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission)):
+	case errors.Is(err, localserver.ErrStart) && (errors.Is(err, syscall.ENOTDIR) || errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission)):
 		return &Failure{Usage, err, "--store-dir (or XDG_STATE_HOME) names the state directory: name one that can be created and written"}
-	case errors.Is(err, embedded.ErrStart):
+	case errors.Is(err, localserver.ErrStart):
 		return &Failure{NoNode, err, "another --store-dir or --nats-port may help; -v shows the server's log"}
 	case errors.Is(err, statedir.ErrOwned):
 		return &Failure{NoNode, err, "wait for the other process, or use another --store-dir"}

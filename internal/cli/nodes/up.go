@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-run/troupe/internal/agentprotocol"
-	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cli/command"
@@ -79,8 +79,8 @@ The nodes run the program troupe-node, found next to this one, in PATH, or by
 	f.BoolVar(&u.lazy, "lazy", false,
 		"sync to disk lazily: entries survive the death of processes but not a loss of power")
 	f.IntVar(&u.port, "nats-port", 0, "port of the server (default 4222 or else a free one)")
-	f.BoolVar(&u.open.watch, "open-watch", false, embedded.OpenWatchUsage)
-	f.BoolVar(&u.open.control, "open-control", false, embedded.OpenControlUsage)
+	f.BoolVar(&u.open.watch, "open-watch", false, localserver.OpenWatchUsage)
+	f.BoolVar(&u.open.control, "open-control", false, localserver.OpenControlUsage)
 	f.StringVar(&u.http, "http", "",
 		"HOST:PORT at which the first node serves the HTTP API; the others take the ports that follow (docs/http.md)")
 	f.BoolVar(&u.agents, "agents-on-bus", false, agentprotocol.Usage)
@@ -209,13 +209,13 @@ func (cs *Commands) startServer(u upFlags) (env, flags []string, done func() err
 	if cs.Sessions.Conn.NamesServer() {
 		return cs.Sessions.Conn.Environment(), flags, func() error { return nil }, nil
 	}
-	e, err := embedded.Start(embedded.Config{StateDir: statedir.StateDir(cs.Sessions.StateDir), Port: u.port, Lazy: u.lazy, ConfigHome: embedded.ConfigHome(cs.Console.Getenv),
+	e, err := cs.Sessions.StartServer.Start(localserver.Config{StateDir: statedir.StateDir(cs.Sessions.StateDir), Port: u.port, Lazy: u.lazy, ConfigHome: localserver.ConfigHome(cs.Console.Getenv),
 		OpenWatch: u.open.watch, OpenControl: u.open.control, Logger: cs.Console.Logger()})
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	cs.Console.Say(term.CleanLine("NATS at " + e.URL() + "; watch with: " + e.WatchCommand() + " sub '" + names.Names{}.AllEvents() + "' --translate 'troupe fmt'"))
-	if line := embedded.OpenWarning(u.open.watch, u.open.control); line != "" {
+	if line := localserver.OpenWarning(u.open.watch, u.open.control); line != "" {
 		cs.Console.Say(cs.Console.ErrStyle.Yellow("warning: " + line))
 	}
 	return serverVariables(e), flags, e.Close, nil

@@ -12,14 +12,14 @@ import (
 	"sync"
 
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
 // serverVariables are how the nodes reach the server: by the socket of its state
 // directory, which proves it. They say nothing of another server.
-func serverVariables(e *embedded.Server) []string {
+func serverVariables(e localserver.Server) []string {
 	node, service := e.ConnectOptions(bus.RoleNode), e.ConnectOptions(bus.RoleService)
 	return []string{"NATS_URL=", "NATS_CONTEXT=", bus.OwnerVariable + "=" + node.Owner, "NATS_USER=" + node.User, "NATS_PASSWORD=" + node.Password,
 		"TROUPE_SERVICE_USER=" + service.User, "TROUPE_SERVICE_PASSWORD=" + service.Password}

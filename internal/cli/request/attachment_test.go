@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/node"
@@ -58,7 +59,7 @@ func TestAttachmentTypeFollowsItsBytes(t *testing.T) {
 // keeps what it has, also where the same request is made again.
 func TestAttachmentsOfARefusedRunAreRemoved(t *testing.T) {
 	state := t.TempDir()
-	h, err := node.Start(t.Context(), node.Config{StateDir: state})
+	h, err := node.Start(t.Context(), node.Config{StartServer: embedded.StartServer, StateDir: state})
 	if err != nil {
 		t.Fatal(err)
 	}

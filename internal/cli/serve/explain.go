@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cli/exit"
@@ -55,7 +55,7 @@ func explainError(err error) (code int, hint string) {
 		return exit.Usage, "make one with: openssl rand -hex 32"
 	case errors.Is(err, node.ErrHTTPToken):
 		return exit.Usage, "make one with: openssl rand -hex 32 > FILE"
-	case errors.Is(err, embedded.ErrStart):
+	case errors.Is(err, localserver.ErrStart):
 		return exit.NoNode, "another --nats-port or --store-dir may help; -v shows the server's log"
 	case isProblemOfFile(err):
 		return exit.Usage, "troupe config validate shows all that is wrong; see " + agentfile.PageOf(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/internal/telemetry"
@@ -163,8 +163,8 @@ func profileNames() string {
 
 // addAccessFlags adds the flags that open the embedded server.
 func (n *program) addAccessFlags(f *pflag.FlagSet) {
-	f.BoolVar(&n.cfg.OpenWatch, "open-watch", false, "on the embedded server: "+embedded.OpenWatchUsage)
-	f.BoolVar(&n.cfg.OpenControl, "open-control", false, "on the embedded server: "+embedded.OpenControlUsage)
+	f.BoolVar(&n.cfg.OpenWatch, "open-watch", false, "on the embedded server: "+localserver.OpenWatchUsage)
+	f.BoolVar(&n.cfg.OpenControl, "open-control", false, "on the embedded server: "+localserver.OpenControlUsage)
 }
 
 // addRunFlags adds the flags that bound the runs of the node.

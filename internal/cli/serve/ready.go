@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/httpapi"
@@ -24,7 +24,7 @@ func (n *program) printReady(h *node.Node) error {
 	if watch := h.WatchCommand(); watch != "" {
 		writeLine("watch with: " + watch + " sub '" + names.Names{}.AllEvents() + "' --translate 'troupe fmt'")
 	}
-	if line := embedded.OpenWarning(n.cfg.OpenWatch, n.cfg.OpenControl); line != "" {
+	if line := localserver.OpenWarning(n.cfg.OpenWatch, n.cfg.OpenControl); line != "" {
 		writeLine("warning: " + line)
 	}
 	web := h.HTTPURL()

@@ -12,13 +12,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
-// Run runs troupe-node and returns the exit code of the process.
-func Run(args []string) int {
-	n := &program{cfg: node.Config{ResumeAll: true}}
+// Run runs troupe-node and returns the exit code of the process. start starts its own server, if it has one.
+func Run(args []string, start localserver.StartFunc) int {
+	n := &program{cfg: node.Config{ResumeAll: true, StartServer: start}}
 	c := n.command()
 	c.SetArgs(args)
 	err := c.Execute()

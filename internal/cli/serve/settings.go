@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/config"
@@ -82,7 +82,7 @@ func (n *program) applySettings(c *cobra.Command) error {
 	if n.output != "text" && n.output != "json" {
 		return fmt.Errorf("%w: -o is text or json, not %q", errConfiguration, n.output)
 	}
-	if n.cfg.Port < embedded.FreePort || n.cfg.Port > 1<<16-1 {
+	if n.cfg.Port < localserver.FreePort || n.cfg.Port > 1<<16-1 {
 		return fmt.Errorf("%w: --nats-port %d is not a port", errConfiguration, n.cfg.Port)
 	}
 	for flag, dirs := range map[string][]string{"--root": n.cfg.Roots, "--trust": n.cfg.Trust} {
@@ -157,7 +157,7 @@ func (n *program) checkServer() error {
 }
 
 func (n *program) checkAccess() error {
-	n.cfg.ConfigHome = embedded.ConfigHome(os.Getenv)
+	n.cfg.ConfigHome = localserver.ConfigHome(os.Getenv)
 	if (n.cfg.OpenWatch || n.cfg.OpenControl) && n.cfg.Bus.NamesServer() {
 		return fmt.Errorf("%w: --open-watch and --open-control configure the embedded server; permissions on the server of -s are set there", errConfiguration)
 	}

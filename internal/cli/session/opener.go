@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
@@ -27,6 +27,7 @@ import (
 // global flags about the server, the state directory and the models.
 type Opener struct {
 	Console     *console.Console
+	StartServer localserver.StartFunc // of a node in this process, or for those of troupe up
 	Conn        ConnFlags
 	StateDir    string // --store-dir
 	PricingFile string // --pricing-file
@@ -214,12 +215,13 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 	}
 	alive, end := context.WithCancelCause(ctx)
 	h, err := node.Start(ctx, node.Config{
+		StartServer:      o.StartServer,
 		OnConnectionLost: func(error) { end(errNodeGone) },
 		HTTP:             o.httpConfig(why),
 		StateDir:         o.StateDir,
 		LogStore:         o.LogStore,
 		NoPort:           why == ToInspect,
-		ConfigHome:       embedded.ConfigHome(o.Console.Getenv),
+		ConfigHome:       localserver.ConfigHome(o.Console.Getenv),
 		Roots:            roots,
 		SearchParentDirs: true,
 		UserDirs:         true,
@@ -240,14 +242,13 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 		Replay:           o.Recordings.replay,
 		NoActors:         why == ToInspect,
 		MaxLiveRuns:      o.MaxLiveRuns,
-		RetainAge:        stored.RetainAge,
-		RetainBytes:      stored.RetainBytes,
-		EventsContent:    stored.EventsContent,
-		RequestRates:     requests,
-		TokenRates:       tokens,
-		Telemetry:        o.Telemetry,
-		Contributions:    o.Contributions,
-		Logger:           o.Console.Logger(),
+		RetainAge:        stored.RetainAge, RetainBytes: stored.RetainBytes,
+		EventsContent: stored.EventsContent,
+		RequestRates:  requests,
+		TokenRates:    tokens,
+		Telemetry:     o.Telemetry,
+		Contributions: o.Contributions,
+		Logger:        o.Console.Logger(),
 	})
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/troupe-run/troupe/internal/a2aclient"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/internal/test/npm"
 )
@@ -68,7 +69,7 @@ func outputOf(t *testing.T, cmd *exec.Cmd) (got map[string]any) {
 func TestNpmClientOfA2A(t *testing.T) {
 	const token = "a-token-of-the-peers"
 	start := func(script string) string {
-		h, err := node.Start(patientContext(t), node.Config{StateDir: t.TempDir(), DontListen: true, Lazy: true, Model: "script/" + writeFile(t, filepath.Join(t.TempDir(), "s.yaml"), script),
+		h, err := node.Start(patientContext(t), node.Config{StartServer: embedded.StartServer, StateDir: t.TempDir(), DontListen: true, Lazy: true, Model: "script/" + writeFile(t, filepath.Join(t.TempDir(), "s.yaml"), script),
 			Env: func(string) string { return "" }, HTTP: &node.HTTPConfig{Address: "127.0.0.1:0", Token: token}})
 		if err != nil {
 			t.Fatal(err)

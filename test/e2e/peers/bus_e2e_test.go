@@ -22,7 +22,7 @@ import (
 // startScripted starts a node whose model is a script.
 func startScripted(t *testing.T, script string, change func(*node.Config)) *node.Node {
 	t.Helper()
-	cfg := node.Config{StateDir: t.TempDir(), Lazy: true, Name: "peers", Model: "script/" + writeFile(t, filepath.Join(t.TempDir(), "s.yaml"), script), Env: func(string) string { return "" }}
+	cfg := node.Config{StartServer: embedded.StartServer, StateDir: t.TempDir(), Lazy: true, Name: "peers", Model: "script/" + writeFile(t, filepath.Join(t.TempDir(), "s.yaml"), script), Env: func(string) string { return "" }}
 	change(&cfg)
 	h, err := node.Start(patientContext(t), cfg)
 	if err != nil {

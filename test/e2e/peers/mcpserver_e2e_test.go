@@ -41,7 +41,7 @@ func whyNoServerScenario(scenario string) string {
 func serveMCP(t *testing.T) (address string) {
 	t.Helper()
 	state := t.TempDir()
-	h, err := node.Start(patientContext(t), node.Config{StateDir: state, Port: embedded.FreePort, Lazy: true, Name: "host", Model: "script/" + writeFile(t, t.TempDir()+"/script.yaml", "default: [{text: done}]\n"),
+	h, err := node.Start(patientContext(t), node.Config{StartServer: embedded.StartServer, StateDir: state, Port: embedded.FreePort, Lazy: true, Name: "host", Model: "script/" + writeFile(t, t.TempDir()+"/script.yaml", "default: [{text: done}]\n"),
 		Env: func(string) string { return "" }, HTTP: &node.HTTPConfig{Address: "127.0.0.1:0"}})
 	if err != nil {
 		t.Fatal(err)

@@ -121,7 +121,7 @@ func startRun(t *testing.T, servers map[string]any, calls ...string) (*client.Cl
 	// The reference server calls its write_file destructive, which always asks a
 	// person; here the operator says otherwise, as he may.
 	writes := agentfile.ToolRule{Name: "mcp__files__write_file", Class: model.Effect}
-	h, err := node.Start(patientContext(t), node.Config{Tools: []agentfile.ToolRule{writes}, StateDir: t.TempDir(), Port: embedded.FreePort, Lazy: true, Name: "peers", Roots: []string{agents},
+	h, err := node.Start(patientContext(t), node.Config{StartServer: embedded.StartServer, Tools: []agentfile.ToolRule{writes}, StateDir: t.TempDir(), Port: embedded.FreePort, Lazy: true, Name: "peers", Roots: []string{agents},
 		Servers: writeFile(t, filepath.Join(at, "mcp.json"), string(raw)), Env: func(string) string { return "" }})
 	if err != nil {
 		t.Fatal(err)
