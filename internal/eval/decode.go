@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -133,7 +134,7 @@ func (d caseDecoder) yamlError(err error) error {
 		b.Text = strings.Replace(text, m[0], "", 1)
 	}
 	if m := yamlField.FindStringSubmatch(text); m != nil {
-		names := keysOf[m[2]]
+		names := keysOf()[m[2]]
 		b.Text = fmt.Sprintf("unknown key %q", m[1])
 		b.Remedy = "the keys here are " + strings.Join(names, ", ")
 		if near := config.NearestName(m[1], names); near != "" {
@@ -144,7 +145,7 @@ func (d caseDecoder) yamlError(err error) error {
 }
 
 // keysOf are the keys of each type of a case, by the type's name.
-var keysOf = func() map[string][]string {
+var keysOf = sync.OnceValue(func() map[string][]string {
 	all := map[string][]string{}
 	for _, v := range []any{Case{}, MockAnswer{}, MockTool{}, Agent{}, Limits{}, Price{}, ScriptedHook{}, HookAnswer{}, Message{}, Intervention{}, Point{}, UserReply{}, RecordedHook{}, Expected{}, Child{}} {
 		t := reflect.TypeOf(v)
@@ -157,7 +158,7 @@ var keysOf = func() map[string][]string {
 		slices.Sort(all[t.Name()])
 	}
 	return all
-}()
+})
 
 // decodeInto decodes a part of a case into a type of the runtime, by its JSON names. Fields that
 // the part omits keep their values.

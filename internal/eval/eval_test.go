@@ -93,7 +93,7 @@ func runText(t *testing.T, text string) Verdict {
 //behaviour:shows J1
 func TestWrongExpectationsFail(t *testing.T) {
 	t.Parallel()
-	for _, key := range keysOf["Expected"] {
+	for _, key := range keysOf()["Expected"] {
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()
 			c, ok := controls[key]

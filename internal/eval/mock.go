@@ -39,7 +39,7 @@ func (m *toolMocks) newToolSet(t spec.Task) (*tool.Set, error) {
 	var tools []tool.Tool
 	for _, toolSpec := range t.Tools {
 		// A call of delegate reaches a tool if the agent is one of another program.
-		if _, ok := servedTools[toolSpec.Name]; !ok || len(m.c.MockedTools[toolSpec.Name]) > 0 {
+		if _, ok := servedTools()[toolSpec.Name]; !ok || len(m.c.MockedTools[toolSpec.Name]) > 0 {
 			tools = append(tools, &toolMock{all: m, toolSpec: toolSpec, about: m.c.Tools[toolSpec.Name]})
 		}
 	}

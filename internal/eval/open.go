@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -68,7 +69,7 @@ func (l Limits) agentLimits() spec.Limits {
 func (c *Case) toolSpecs() []model.ToolSpec {
 	var list []model.ToolSpec
 	for _, name := range c.toolNames() {
-		if toolSpec, ok := servedTools[name]; ok {
+		if toolSpec, ok := servedTools()[name]; ok {
 			list = append(list, toolSpec)
 			continue
 		}
@@ -115,10 +116,10 @@ func (c *Case) mockSpec(name string) model.ToolSpec {
 
 // servedTools are the tools that need no mock, by name: the loop or the supervisor
 // serves them.
-var servedTools = func() map[string]model.ToolSpec {
+var servedTools = sync.OnceValue(func() map[string]model.ToolSpec {
 	all := map[string]model.ToolSpec{}
 	for _, toolSpec := range append(slices.Concat(agent.JournalTools(), agent.BacklogTools()), agent.AskSpec(), agent.DeclareSpec(), agent.SendSpec(), agent.DelegateSpec("", true), agent.HandoffSpec()) {
 		all[toolSpec.Name] = toolSpec
 	}
 	return all
-}()
+})

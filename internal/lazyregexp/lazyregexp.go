@@ -13,15 +13,28 @@ import (
 var isTest = len(os.Args) > 0 && strings.HasSuffix(strings.TrimSuffix(os.Args[0], ".exe"), ".test")
 
 // Regexp is a regular expression that is compiled once, at its first use. Any goroutine may use it.
-type Regexp struct{ compiled func() *regexp.Regexp }
+type Regexp struct {
+	pattern string
+	once    sync.Once
+	regexp  *regexp.Regexp
+}
 
 // New returns an expression. A pattern that cannot be compiled panics at its first use, in tests at once.
 func New(pattern string) *Regexp {
-	r := &Regexp{compiled: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })}
+	r := &Regexp{pattern: pattern}
 	if isTest {
 		r.compiled()
 	}
 	return r
+}
+
+// compiled panics at each use of a pattern that cannot be compiled.
+func (r *Regexp) compiled() *regexp.Regexp {
+	r.once.Do(func() { r.regexp = regexp.MustCompile(r.pattern) })
+	if r.regexp == nil {
+		panic("lazyregexp: no expression: " + r.pattern)
+	}
+	return r.regexp
 }
 
 func (r *Regexp) String() string { return r.compiled().String() }

@@ -2,7 +2,6 @@ package message
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/clip"
@@ -56,7 +55,7 @@ func follows(m model.Message, before model.Role, open []model.ToolCall, ids map[
 		return fmt.Errorf("no role is called %q", clip.Text(string(m.Role), NameBytesShown))
 	}
 	for _, c := range m.Calls {
-		if !callID.MatchString(c.ID) || ids[c.ID] {
+		if !isCallID(c.ID) || ids[c.ID] {
 			return fmt.Errorf("the id %q of a call is used twice, or is none", clip.Text(c.ID, NameBytesShown))
 		}
 		ids[c.ID] = true
@@ -64,7 +63,20 @@ func follows(m model.Message, before model.Role, open []model.ToolCall, ids map[
 	return paired(m.Results, open)
 }
 
-var callID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+// callIDBytesMax is how long the id of a call may be for each provider.
+const callIDBytesMax = 64
+
+// isCallID reports whether each provider takes an id of a call: ASCII letters, digits, _ and -.
+func isCallID(id string) bool {
+	for i := range len(id) {
+		switch b := id[i]; {
+		case b >= 'a' && b <= 'z', b >= 'A' && b <= 'Z', b >= '0' && b <= '9', b == '_', b == '-':
+		default:
+			return false
+		}
+	}
+	return id != "" && len(id) <= callIDBytesMax
+}
 
 // paired checks that results answer exactly the calls before them, in their order.
 func paired(results []model.ToolResult, open []model.ToolCall) error {

@@ -87,7 +87,7 @@ var pure = map[string][]string{
 	"internal/toolname":          {},
 	"internal/lane":              {"agent/spec"},
 	"internal/schedule":          {"internal/clip", "mailbox", "internal/bus/names"},
-	"internal/permission/rule":   {},
+	"internal/permission/rule":   {"internal/lazyregexp"},
 	"internal/permission/person": {},
 	"internal/permission":        {"agent/spec", "model", "internal/permission/rule", "internal/toolname"},
 	"agent/spec":                 {"budget", "internal/toolname", "model"},

@@ -2,9 +2,10 @@ package rule
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 )
 
 // programOptions are what a program that people take for one that only reads can do beside: options that write a file
@@ -132,6 +133,6 @@ func (r commandRule) namesOption(word string, o programOptions) bool {
 var (
 	// plainScript are the programs of sed that only print or substitute: an address of lines or one
 	// pattern, and one command.
-	plainScript = regexp.MustCompile(`^(([0-9]+|\$|/[^/\\\n]*/)(,([0-9]+|\$|\+[0-9]+|/[^/\\\n]*/))?)?!?[pdqQ=]$|^s/[^/\\\n]*/[^/\\\n]*/[gpiI0-9]*$|^s\|[^|\\\n]*\|[^|\\\n]*\|[gpiI0-9]*$`)
-	plainSed    = regexp.MustCompile(`^-[nErsuz]+$|^--(quiet|silent|regexp-extended|posix|separate|unbuffered|null-data|zero-terminated)$`)
+	plainScript = lazyregexp.New(`^(([0-9]+|\$|/[^/\\\n]*/)(,([0-9]+|\$|\+[0-9]+|/[^/\\\n]*/))?)?!?[pdqQ=]$|^s/[^/\\\n]*/[^/\\\n]*/[gpiI0-9]*$|^s\|[^|\\\n]*\|[^|\\\n]*\|[gpiI0-9]*$`)
+	plainSed    = lazyregexp.New(`^-[nErsuz]+$|^--(quiet|silent|regexp-extended|posix|separate|unbuffered|null-data|zero-terminated)$`)
 )
