@@ -42,38 +42,58 @@ var limitKeys = []limitKey{
 //behaviour:shows A8
 func TestEveryLimitTakesEffectByEachDoor(t *testing.T) {
 	t.Parallel()
+	doors := []string{"flag", "setting", "file"}
+	files := map[string]string{}
 	for _, limit := range limitKeys {
-		for _, door := range []string{"flag", "setting", "file"} {
+		for _, door := range doors {
+			limit.addFiles(files, door)
+		}
+	}
+	home := newTestHome(t, files)
+	startOwner(home) // it computes less than three nodes for each limit and door
+	for _, limit := range limitKeys {
+		for _, door := range doors {
 			t.Run(limit.setting+"/"+door, func(t *testing.T) {
 				t.Parallel()
-				limit.check(t, door)
+				limit.check(t, home, door)
 			})
 		}
 	}
 }
 
-func (k limitKey) check(t *testing.T, door string) {
+// runOf is the id of the run for a door, and the name of its directory.
+func (k limitKey) runOf(door string) string { return k.flag + "-by-" + door }
+
+// addFiles adds the files of the run for a door.
+func (k limitKey) addFiles(files map[string]string, door string) {
 	front, settings := "", "color: never\n"
-	args := []string{"run", "-o", "json", "--run-id", "r", "-m", "script/model.yaml", "--dir", "work", "--agents", "agents", "--agent", "worker", "work"}
 	switch door {
-	case "flag":
-		args = append(args, "--"+k.flag, k.value)
 	case "setting":
 		settings += k.setting + ": " + k.value + "\n"
 	case "file":
 		front = fmt.Sprintf(k.file, k.value) + "\n"
 	}
-	home := newTestHome(t, map[string]string{"model.yaml": "repeat: true\ndefault:\n  - " + k.replies + "\n", "work/a.txt": "a", "work/b.txt": "b", "work/troupe.yaml": settings,
-		"agents/worker.md": "---\nname: worker\ndescription: Works.\ntools: Read\n" + front + "---\nWork.\n"})
+	for name, text := range map[string]string{"model.yaml": "repeat: true\ndefault:\n  - " + k.replies + "\n", "work/a.txt": "a", "work/b.txt": "b", "work/troupe.yaml": settings,
+		"agents/worker.md": "---\nname: worker\ndescription: Works.\ntools: Read\n" + front + "---\nWork.\n"} {
+		files[k.runOf(door)+"/"+name] = text
+	}
+}
+
+func (k limitKey) check(t *testing.T, home testHome, door string) {
+	run := k.runOf(door)
+	args := []string{"run", "-o", "json", "--run-id", run, "-m", "script/" + run + "/model.yaml", "--dir", run + "/work", "--agents", run + "/agents", "--agent", "worker", "work"}
+	if door == "flag" {
+		args = append(args, "--"+k.flag, k.value)
+	}
 	result, _ := home.command(args...).CombinedOutput() // its end is in the result
-	described, err := home.command("describe", "r", "-o", "json").Output()
+	described, err := home.command("describe", run, "-o", "json").Output()
 	if err != nil {
 		t.Fatalf("%v\n%s\n%s", err, described, result)
 	}
 	if got := k.recorded(t, described, door == "file"); got != k.want {
 		t.Errorf("describe has %s %d, want %d", k.field, got, k.want)
 	}
-	events, err := home.command("events", "r", "-o", "json").Output()
+	events, err := home.command("events", run, "-o", "json").Output()
 	if all := string(result) + string(events); err != nil || !strings.Contains(all, k.ends) {
 		t.Errorf("%v: no %q in\n%s", err, k.ends, all)
 	}
