@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -85,6 +86,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
 			e.Vars = append(e.Vars, testEnv(e.WorkDir)...)
+			e.Values[nodesOfScript{}] = map[string]func(){}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "json": jsonAt, "node": startNode, "until": until},
@@ -147,28 +149,44 @@ func jsonAt(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// startNode is the command node: it starts a node that runs until the script ends. A script that is not about who starts
-// a run begins with it: a command that finds a node computes half as long as one that starts its own. With the word
-// troupe-node it is that program, which reads the settings of its user.
+// startNode is the command node [DIR]: it starts a node that runs until the script ends, or until "! node" ends it. A
+// script that is not about who starts a run begins with it: a command that finds a node computes half as long as one that
+// starts its own. The node owns the state directory DIR, by default that of the user. With the word troupe-node for DIR it
+// is that program, which reads the settings of its user.
 func startNode(ts *testscript.TestScript, neg bool, args []string) {
-	dir := ts.MkAbs("state/troupe")
-	cmd := exec.Command("testnode", dir, ts.MkAbs("."))
-	if slices.Contains(args, "troupe-node") {
-		cmd = exec.Command("troupe-node", "--store-dir", dir, "--root", ts.MkAbs("."), "--durability", "lazy", "--nats-port", strconv.Itoa(embedded.FreePort), "--http", "off")
+	nodes := ts.Value(nodesOfScript{}).(map[string]func()) // Setup makes it
+	dir, program := "state/troupe", "testnode"
+	switch {
+	case slices.Contains(args, "troupe-node"):
+		program = args[0]
+	case len(args) > 0:
+		dir = args[0]
+	}
+	if neg {
+		nodes[dir]()
+		return
+	}
+	cmd := exec.Command(program, ts.MkAbs(dir), ts.MkAbs("."))
+	if program == "troupe-node" {
+		cmd = exec.Command(program, "--store-dir", ts.MkAbs(dir), "--root", ts.MkAbs("."), "--durability", "lazy", "--nats-port", strconv.Itoa(embedded.FreePort), "--http", "off")
 	}
 	cmd.Env = append(os.Environ(), testEnv(ts.MkAbs("."))...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	ts.Check(err)
 	ts.Check(cmd.Start())
-	ts.Defer(func() {
+	nodes[dir] = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait() // it was told to stop
 	})
+	ts.Defer(nodes[dir])
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		ts.Fatalf("the node did not start: %v", err)
 	}
 }
+
+// nodesOfScript is the key of the ends of a script's nodes, by state directory.
+type nodesOfScript struct{}
 
 // until PATTERN COMMAND... runs a command again until its output has a text.
 func until(ts *testscript.TestScript, neg bool, args []string) {
