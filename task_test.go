@@ -25,6 +25,7 @@ var notInTask = map[string]string{
 	"Overlap":     scheduledByClient,
 	"Interactive": "a program answers questions by Client().Answer, not at a terminal",
 	"PaidLimit":   "the command line sets it: its settings may bring a token limit that the user did not choose",
+	"DryRun":      "Run waits for a run, and a dry run begins none: it is a request of Client().Run",
 	"Resume":      "Run with the RunID waits for the run; a new time limit is a request of Client().Run",
 }
 

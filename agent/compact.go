@@ -127,7 +127,7 @@ func chooseCut(s *State, tails []int, room int64, as spec.Transition) (upto int,
 	for _, n := range tails {
 		at := s.tailAt(s.Fold.Upto, n)
 		w := s.foldWriter(at, as)
-		bare := withFold(copyOf(s), w.newFold("", true))
+		bare := withFold(trialCopy(s), w.newFold("", true))
 		size := guessTokens(bare, bare.Prompt())
 		if at > s.Fold.Upto && size < now {
 			upto, ok = at, true
@@ -272,7 +272,7 @@ func completeCompaction(s *State, summary string) (*State, []Effect) {
 	}
 	next := s
 	for _, fold := range try {
-		next = withFold(copyOf(s), fold)
+		next = withFold(trialCopy(s), fold)
 		if guessTokens(next, next.Prompt()) < now {
 			break
 		}

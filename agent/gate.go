@@ -151,7 +151,7 @@ func callHooked(s *State, i int, f Hooked) (*State, []Effect) {
 	}
 	s = keepRemarks(s, v.remarks)
 	if v.args != c.Args && v.runsWithArgs() {
-		if next, fx, again := rewriteCall(copyOf(s), i, c, v); again {
+		if next, fx, again := rewriteCall(trialCopy(s), i, c, v); again {
 			return next, fx
 		}
 		c.Args, c.Gate.AgreedReason = v.args, ""

@@ -99,7 +99,7 @@ func unmetRequirements(s *State) spec.Require {
 // read, and the caller's reply with the handoff. If they exceed an entry, the oldest are left out.
 func historyForHandoff(s *State) []model.Message {
 	said := strings.TrimSpace(s.History[s.newestReply()].Text)
-	s = copyOf(s)
+	s = trialCopy(s)
 	s.Journal.Shown = shownJournal{} // it is handed over on its own
 	list := historyForChild(s)
 	if said != "" {

@@ -162,7 +162,7 @@ func (s *State) Turned(n int) bool {
 // history: those that the model had read when it requested the child.
 func historyForChild(s *State) []model.Message {
 	if len(s.Calls) > 0 {
-		s = copyOf(s)
+		s = trialCopy(s)
 		s.History = s.History[:s.newestReply()]
 	}
 	return message.WithoutMedia(s.Prompt())

@@ -147,7 +147,8 @@ func (s *State) alwaysRule(c Call) string {
 	if r == "" {
 		return ""
 	}
-	with := addRule(copyOf(s), withApprovals(s, spec.PermissionRule{Text: r, AllowsTainted: c.Gate.Permit.Tainted}))
+	tried := trialCopy(s) //mutant:offered-rule-is-added
+	with := addRule(tried, withApprovals(s, spec.PermissionRule{Text: r, AllowsTainted: c.Gate.Permit.Tainted}))
 	if with.decidePermission(c).Decision != permission.Allow {
 		return ""
 	}

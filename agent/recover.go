@@ -89,7 +89,7 @@ func recoverAttempt(s *State, f Failed) (*State, []Effect) {
 		s.Turn++
 		return prependEffects(fx)(rejectUseless(ensureTombstone(s), "Your reply could not be read: "+clip.Text(f.Detail, errorShownBytes)+"."))
 	case f.Class == model.TooLong:
-		if next, more, again := tooLong(copyOf(s)); again {
+		if next, more, again := tooLong(trialCopy(s)); again {
 			return next, append(fx, more...)
 		}
 		return prependEffects(fx)(finishAgent(s, spec.Outcome{Reason: spec.PromptTooLong, Text: partialResult(s), Partial: true, Detail: f.Detail}))

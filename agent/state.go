@@ -24,6 +24,7 @@ const (
 
 // State is an agent at one index of its log. It is a value: Step never changes its
 // input State, so two futures may be stepped from one. Within a step, handlers change the one copy that Step has made.
+// Futures of one State must be stepped by one goroutine at a time: their transcripts share a backing array.
 // What changes together is a part with its own methods.
 type State struct {
 	Task  spec.Task
@@ -134,10 +135,18 @@ func (s *State) strikeNewest() *State {
 	return s
 }
 
-// copyOf returns a copy to try something with.
+// copyOf returns a shallow copy: slices, maps and pointers are shared, so who changes the copy clones them before it
+// writes, as a step does.
 func copyOf(s *State) *State {
 	c := *s
 	return &c
+}
+
+// trialCopy is copyOf for a change that may be dropped: its events are its own, because a step edits theirs in place.
+func trialCopy(s *State) *State {
+	c := copyOf(s)
+	c.events.list = slices.Clone(c.events.list)
+	return c
 }
 
 // withCall replaces one call, and publishes its progress.

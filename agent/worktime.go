@@ -141,20 +141,20 @@ func skipSleep(s *State, f Fact, last int64) *State {
 	if s.Phase == "" || s.Phase == Done || s.isClockPaused() {
 		return s
 	}
-	soft, hard, gate := s.Began+s.Task.Limits.SoftMS, s.Began+s.Task.Limits.HardMS, s.patience().end
+	soft, hard, throttleEnd := s.Began+s.Task.Limits.SoftMS, s.Began+s.Task.Limits.HardMS, s.patience().end
 	due := hard
 	if !s.Soft {
 		due = min(due, soft)
 	}
 	if s.Suspended.Why == AwaitsThrottle {
-		due = min(due, gate)
+		due = min(due, throttleEnd)
 	}
 	if w, ok := f.(Woke); ok {
 		switch w.Timer {
 		case hardTimer:
 			due = hard
 		case throttleTimer:
-			due = gate
+			due = throttleEnd
 		}
 	}
 	if s.Now <= due+restGraceMS {

@@ -19,10 +19,10 @@ const (
 	DepthMax = 32
 	// ElementsMax is how many array elements and map pairs a value may have in all.
 	ElementsMax = 16 << 10
-	// AllocFactor and AllocBase bound the allocation of a decode: AllocFactor times the input
-	// and AllocBase more.
-	AllocFactor = 4
-	AllocBase   = 128 << 10
+	// allocFactor and allocBase bound the allocation of a decode: allocFactor times the input
+	// and allocBase more.
+	allocFactor = 4
+	allocBase   = 128 << 10
 )
 
 // Upper estimates of what a container costs as Go data, in bytes, for the structs that this
@@ -57,7 +57,7 @@ var (
 // Check walks data and reports whether it is exactly one value that Unmarshal may pass to the
 // library. Apart from 8 bytes a map key, it allocates nothing that grows with the input.
 func Check(data []byte) error {
-	return walkValue(data, AllocBase+(AllocFactor-1)*len(data))
+	return walkValue(data, allocBase+(allocFactor-1)*len(data))
 }
 
 // walkValue is Check with a given budget for the cost of containers; a negative budget means that

@@ -47,7 +47,7 @@ func Encode(e Entry) ([]byte, error) {
 
 // checkAllocation keeps the slice of items within the allocation bound.
 func checkAllocation(items, input int) error {
-	if items*int(unsafe.Sizeof(Item{})) > AllocBase/2+(AllocFactor-1)*input {
+	if items*int(unsafe.Sizeof(Item{})) > allocBase/2+(allocFactor-1)*input {
 		return ErrElements
 	}
 	return nil

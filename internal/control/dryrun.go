@@ -65,7 +65,7 @@ func checkPreview(r client.RunRequest) error {
 	default:
 		return nil
 	}
-	return &client.Error{Code: client.CodeBad, Text: "dry_run is not possible for " + what, Hint: "leave it out, or ask for the preview of a new run"}
+	return &client.Error{Code: client.CodeBad, Text: "dry_run is not possible for " + what, Hint: "leave dry_run out, or ask about a new run"}
 }
 
 // previewOpened describes a run that has not been opened: what it would be opened with, and the root agent as it would begin.

@@ -145,13 +145,21 @@ func (c *scheduler) LookAtSchedule(id string) (wait time.Duration, more bool, er
 			wait, err := c.takeMessage(ctx, id, s)
 			return wait, true, err
 		case schedule.Stop:
-			if s.Exists() {
-				return 0, false, nil
-			}
-			return 0, false, c.schedules.purgeSchedule(ctx, id, s.Deleted)
+			return 0, false, c.cleanUpDeleted(ctx, id, s)
 		}
 	}
 	return laneRetryMin, true, nil
+}
+
+// cleanUpDeleted removes what a deleted schedule has left, unless that was done before.
+func (c *scheduler) cleanUpDeleted(ctx context.Context, id string, s *schedule.State) error {
+	if s.Exists() || s.Deleted == 0 {
+		return nil
+	}
+	if err := c.cfg.Triggers.Close(ctx, id); err != nil {
+		return err
+	}
+	return c.schedules.purgeSchedule(ctx, id, s.Deleted)
 }
 
 // decideDue appends a decision. wait is how much too early it was by the clock of the log.

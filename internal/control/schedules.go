@@ -92,6 +92,9 @@ func (c *opener) createSchedule(ctx context.Context, r client.RunRequest, w sche
 		if err := checkOwnSchedule(ctx, r.RunID, s); err != nil {
 			return nil, err
 		}
+		if err := c.openTrigger(ctx, r.RunID, s.Rule); err != nil { // the request before may have failed between the two
+			return nil, err
+		}
 		return acceptSchedule(r, w, s), nil
 	}
 	rule, err := schedule.NewRule(w, c.cfg.Now())
@@ -114,14 +117,20 @@ func (c *opener) createSchedule(ctx context.Context, r client.RunRequest, w sche
 	if s, err = c.schedules.appendToSchedule(ctx, id, schedule.Scheduled{Request: request, Rule: rule, Owner: r.Owner, Salt: newSalt()}); err != nil {
 		return nil, err
 	}
-	if rule.On != "" {
-		if err := c.cfg.Triggers.Open(ctx, id, rule.On); err != nil {
-			return nil, err
-		}
+	if err := c.openTrigger(ctx, id, rule); err != nil {
+		return nil, err
 	}
 	accepted.RunID, accepted.Schedule, accepted.Conversation = "", id, r.Conversation
 	accepted.Next = describeSchedule(id, s).Next
 	return accepted, nil
+}
+
+// openTrigger has the messages of a schedule's trigger kept from now on. It is harmless to repeat.
+func (c *opener) openTrigger(ctx context.Context, id string, rule schedule.Rule) error {
+	if rule.On == "" {
+		return nil
+	}
+	return c.cfg.Triggers.Open(ctx, id, rule.On)
 }
 
 // newSalt makes the salt of a schedule.
@@ -139,9 +148,14 @@ func checkSchedulable(cfg *Config, r client.RunRequest) error {
 	if most := schedule.IDBytesMax(names.TokenBytesMax); len(r.RunID) > most {
 		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("the id of a schedule has at most %d bytes", most), Hint: "choose a shorter one, or none"}
 	}
-	for name, is := range map[string]bool{"fork": r.Fork != "", "history": r.History != nil, "attach": len(r.Attach) > 0, "instead": r.Instead != "", "layers": len(r.Layers) > 0, "resume": r.Resume} {
-		if is {
-			return &client.Error{Code: client.CodeBad, Text: name + " is of one run, and a schedule has many", Hint: "leave it out; a directory holds what all runs read"}
+	for _, field := range []struct {
+		name  string
+		given bool
+	}{
+		{"fork", r.Fork != ""}, {"history", r.History != nil}, {"attach", len(r.Attach) > 0}, {"instead", r.Instead != ""}, {"layers", len(r.Layers) > 0}, {"resume", r.Resume},
+	} {
+		if field.given {
+			return &client.Error{Code: client.CodeBad, Text: field.name + " is of one run, and a schedule has many", Hint: "leave it out; a directory holds what all runs read"}
 		}
 	}
 	return nil
@@ -252,7 +266,8 @@ func (c *viewer) listSchedules(ctx context.Context, r schedule.Request) (any, er
 		}
 	}
 	slices.SortFunc(list, func(a, b client.ScheduleInfo) int {
-		return cmp.Or(cmp.Compare(cmp.Or(a.Next, "9"), cmp.Or(b.Next, "9")), strings.Compare(a.ID, b.ID))
+		const never = "9" // sorts after each time
+		return cmp.Or(cmp.Compare(cmp.Or(a.Next, never), cmp.Or(b.Next, never)), strings.Compare(a.ID, b.ID))
 	})
 	return list, nil
 }
@@ -322,10 +337,8 @@ func (c *remover) deleteSchedule(ctx context.Context, id string) (any, error) {
 	if s, err = c.schedules.appendToSchedule(ctx, id, schedule.Ended{}); err != nil {
 		return nil, err
 	}
-	if isTrigger {
-		if err := c.cfg.Triggers.Close(ctx, id); err != nil {
-			return nil, err
-		}
+	if isTrigger { // a scheduler with an older state may open it again, so LookAtSchedule closes it once more, and purges
+		return struct{}{}, c.cfg.Triggers.Close(ctx, id)
 	}
 	return struct{}{}, c.schedules.purgeSchedule(ctx, id, s.Deleted)
 }

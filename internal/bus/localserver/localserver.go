@@ -1,6 +1,5 @@
-// Package localserver is what nodes and commands know of a NATS server in their own process. Package embedded has the
-// server; a main function passes its StartServer to those that may start one. Packages that import this one alone, and
-// their tests, link no server.
+// Package localserver defines the interface of a NATS server in this process, and its configuration. A main function
+// passes in the implementation, embedded.StartServer: so packages that may start a server, and their tests, do not link it.
 package localserver
 
 import (
@@ -72,7 +71,7 @@ type StartFunc func(Config) (Server, error)
 // Start starts a server, if the program has one.
 func (start StartFunc) Start(cfg Config) (Server, error) {
 	if start == nil {
-		return nil, fmt.Errorf("%w: this program was built without one; name a server", ErrStart)
+		return nil, fmt.Errorf("%w: this program has none (node.Config.StartServer); name a server with -s, or in the configuration of the bus", ErrStart)
 	}
 	return start(cfg)
 }

@@ -26,15 +26,15 @@ const (
 	waitingMax      = 1024
 	waitingBytesMax = 16 << 20
 	// waitMax is how long a request may wait: less than a client waits for the answer. A client
-	// sends a copy of its request meanwhile, which takes no place: see Ticket.ask.
+	// sends a copy of its request meanwhile, which takes no place: see Ticket.Ask.
 	waitMax = 8 * time.Second
 )
 
 // Ticket is one request to a verb.
 type Ticket struct {
 	group, source string
-	// Ask names the request; "": the client gave it no name, or the logs cannot be written (see
-	// newRequestHandler). A copy of a named request that runs or waits is dropped.
+	// Ask names the request; "": the client gave it no name, or the logs cannot be
+	// written. A copy of a named request that runs or waits is dropped.
 	Ask           string
 	size          int
 	serve, refuse func()

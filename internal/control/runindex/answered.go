@@ -21,7 +21,8 @@ const (
 )
 
 // ClaimAnswer marks a question as answered by a request, unless another request has. open is the
-// Summary that holds the question. The row forgets a mark once its question is closed.
+// Summary that holds the question. The row forgets a mark once its question is closed. If the run has no row after
+// rowLag, nothing is marked and there is no error: the log of the run decides between two answers.
 func (r *Index) ClaimAnswer(ctx context.Context, run string, claim AnsweredQuestion, open RowSummary) error {
 	for late := time.Now().Add(rowLag); ; {
 		missing, err := tryClaim(ctx, r, run, claim, open)

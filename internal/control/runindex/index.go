@@ -93,6 +93,7 @@ func infoChange(change func(*client.RunInfo)) func(*Row) bool {
 
 // changeRow is Change for a whole row; change returns false to leave it as it is.
 func (r *Index) changeRow(ctx context.Context, run string, change func(*Row) bool) error {
+	// A row that is not in the bucket yet is written, whatever change says.
 	if u := r.own.beginWrite(run); u != nil {
 		written, err := r.writeChange(ctx, run, u.Row, 0, func(row *Row) bool {
 			change(row)
@@ -107,6 +108,7 @@ func (r *Index) changeRow(ctx context.Context, run string, change func(*Row) boo
 			return nil
 		}
 	}
+	// The row as this process wrote it last: if another writer was faster, it conflicts.
 	if row, revision, ok := r.written.take(run); ok {
 		if written, err := r.writeChange(ctx, run, row, revision, change); err != nil || written {
 			return err
@@ -141,7 +143,7 @@ func (r *Index) writeChange(ctx context.Context, run string, row Row, revision u
 	}
 	data, err := json.Marshal(row)
 	if err != nil {
-		return false, fmt.Errorf("control: index %s: %w", run, err)
+		return false, fmt.Errorf("control: encode the row of %s: %w", run, err)
 	}
 	if revision == 0 {
 		revision, err = r.kv.Create(ctx, run, data)
@@ -152,7 +154,7 @@ func (r *Index) writeChange(ctx context.Context, run string, row Row, revision u
 	case bus.IsConflict(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("control: index %s: %w", run, err)
+		return false, fmt.Errorf("control: write the row of %s: %w", run, err)
 	}
 	r.own.note(run)
 	r.written.keep(run, row, revision)
@@ -198,7 +200,7 @@ func (r *Index) Remove(ctx context.Context, run string) error {
 	defer r.waiters.wake(run, nil)
 	err := r.kv.Purge(ctx, run, jetstream.PurgeTTL(bus.MarkerTTL))
 	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
-		return fmt.Errorf("control: index %s: %w", run, err)
+		return fmt.Errorf("control: remove the row of %s: %w", run, err)
 	}
 	return nil
 }
@@ -268,7 +270,7 @@ func (r *Index) readRow(ctx context.Context, run string) (i Row, revision uint64
 	case errors.Is(err, jetstream.ErrKeyNotFound):
 		return i, 0, nil
 	case err != nil:
-		return i, 0, fmt.Errorf("control: index %s: %w", run, err)
+		return i, 0, fmt.Errorf("control: read the row of %s: %w", run, err)
 	}
 	if json.Unmarshal(e.Value(), &i) != nil {
 		i = Row{}

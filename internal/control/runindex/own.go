@@ -66,7 +66,7 @@ func (o *ownIndex) noteLocked(run string) {
 	o.seen[maphash.String(o.seed, run)] = struct{}{}
 }
 
-// HasNoRow reports whether a run certainly has no row: its id was made after this process began to
+// hasNoRow reports whether a run certainly has no row: its id was made after this process began to
 // own the index, and no row of it was written since.
 func (o *ownIndex) hasNoRow(run string) bool {
 	id, err := ulid.ParseStrict(strings.ToUpper(run))

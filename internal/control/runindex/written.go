@@ -87,7 +87,7 @@ type recentResults struct {
 	bytes   int
 }
 
-// RecentResult is the result of a run that has ended, and when this node learned that.
+// recentResult is the result of a run that has ended, and when this node learned that.
 type recentResult struct {
 	event.Result
 	ended time.Time

@@ -43,6 +43,7 @@ type SupervisorStates struct {
 	turns map[string]*superTurn
 }
 
+// NewSupervisorStates keeps no states yet.
 func NewSupervisorStates() *SupervisorStates {
 	return &SupervisorStates{long: make(chan struct{}, longReplaysMax), turns: map[string]*superTurn{}}
 }
