@@ -9,6 +9,8 @@ import (
 var ownKinds = kindsOf(agent.Replied{}, agent.Throttled{}, agent.Admitted{}, agent.Failed{}, agent.Started{}, agent.Returned{}, agent.Woke{},
 	agent.Hooked{}, agent.Resumed{}, agent.Released{}, agent.Checkpoint{}, agent.Closed{})
 
+var canceledKind = agent.Canceled{}.Kind()
+
 // commandKinds are the requests of clients, and of nodes for them.
 var commandKinds = kindsOf(supervisor.Opened{}, agent.Canceled{}, agent.Steered{}, supervisor.ContextSet{}, supervisor.BacklogSet{}, agent.Answered{},
 	supervisor.PolicySet{}, supervisor.LimitSet{}, supervisor.SubtreeLimitSet{}, supervisor.PermissionsSet{}, supervisor.GivenUp{}, agent.Recalled{},

@@ -284,7 +284,8 @@ func (l *LogReader) readOwn(e mailbox.Entry, out *Read) []OutboxMessage {
 	return messages
 }
 
-// Requests is how many requests of clients were read. After RequestsMax of them, further ones have no effect.
+// Requests is how many requests of clients were read. After RequestsMax of them, further ones have no effect, but for
+// cancels: whoever fills a log must not keep the run from being stopped, and a cancel that is read twice is harmless.
 func (l *LogReader) Requests() int { return len(l.requests) }
 
 // readCommands reads the requests of a client, each request once.
@@ -292,11 +293,14 @@ func (l *LogReader) readCommands(e mailbox.Entry, out *Read) []OutboxMessage {
 	var messages []OutboxMessage
 	for _, item := range e.Items {
 		_, known := l.requests[item.ID]
-		if known || item.ID == "" || !commandKinds[item.Kind] || len(l.requests) >= RequestsMax { //mutant:commands-twice
+		isFull := len(l.requests) >= RequestsMax
+		if known || item.ID == "" || !commandKinds[item.Kind] || isFull && item.Kind != canceledKind { //mutant:commands-twice
 			l.Dropped++
 			continue
 		}
-		l.requests[item.ID] = struct{}{}
+		if !isFull {
+			l.requests[item.ID] = struct{}{}
+		}
 		messages = append(messages, l.stepItem(item, "", false, out)...)
 	}
 	return messages

@@ -13,9 +13,6 @@ import (
 // previewRun answers a request with dry_run: it builds the run as openRun does, with the same refusals, and stores nothing.
 // The order in a conversation, and the room of the server, are looked at when the run is opened.
 func (c *opener) previewRun(ctx context.Context, r client.RunRequest) (any, error) {
-	if err := checkPreview(r); err != nil {
-		return nil, err
-	}
 	if err := c.checkUnused(ctx, r.RunID); err != nil {
 		return nil, err
 	}
@@ -50,10 +47,12 @@ func (c *opener) checkUnused(ctx context.Context, run string) error {
 	return nil
 }
 
-// checkPreview refuses what a dry run cannot answer without a write, or has nothing to say about.
+// checkPreview refuses of a request with dry_run what a dry run cannot answer without a write, or has nothing to say about.
 func checkPreview(r client.RunRequest) error {
 	var what string
 	switch {
+	case !r.DryRun:
+		return nil
 	case !requestedTimes(r).IsEmpty():
 		what = "a schedule"
 	case r.Resume:

@@ -37,6 +37,8 @@ type opener struct {
 	locks     *runLocks
 	// opening has a slot for each run that is opened now; nil: other nodes open runs on the same logs, too.
 	opening chan struct{}
+	// building has a slot for each run that is built now.
+	building chan struct{}
 }
 
 // opensPerProcessor is how many runs a node that owns all logs opens at once, for each processor. A run that is open
@@ -47,9 +49,13 @@ const (
 	opensPerProcessorSynced = 8
 )
 
+// buildsPerProcessor is how many runs a node builds at once, for each processor.
+const buildsPerProcessor = 2
+
 func newOpener(p *parts, forker *runimport.Forker) *opener {
 	c := &opener{cfg: p.cfg, lookup: p.lookup, owners: p.owners, lanes: p.lanes, schedules: p.schedules, admission: p.admission, commander: p.commander, canceler: p.canceler,
-		histories: p.histories, keeper: p.keeper, forker: forker, locks: p.locks}
+		histories: p.histories, keeper: p.keeper, forker: forker, locks: p.locks,
+		building: make(chan struct{}, buildsPerProcessor*runtime.GOMAXPROCS(0))}
 	if p.cfg.Cluster == nil {
 		c.opening = make(chan struct{}, opensAtOnce(p.cfg.LogsSynced)*runtime.GOMAXPROCS(0))
 	}
@@ -72,11 +78,8 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 			return nil, err
 		}
 	}
-	if err := cmp.Or(bounds.CheckRunID(r.RunID), checkNamedOwner(r.Owner)); err != nil {
+	if err := cmp.Or(bounds.CheckRunID(r.RunID), checkNamedOwner(r.Owner), checkPreview(r)); err != nil {
 		return nil, err
-	}
-	if r.DryRun {
-		return c.previewRun(ctx, r)
 	}
 	if times := requestedTimes(r); !times.IsEmpty() {
 		return c.createSchedule(ctx, r, times)
@@ -97,13 +100,14 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if len(r.Layers) > 0 {
 		return nil, &client.Error{Code: client.CodeBad, Text: "`layers` are only valid with a fork of a tree", Hint: "name them in an agent file, or set them while the run works: `troupe context RUN --layer NAME=TEXT`"}
 	}
-	if r.Fork != "" || r.History != nil || len(r.Attach) > 0 {
-		done, err := c.locks.lockRun(ctx, r.RunID)
-		if err != nil {
-			return nil, err
-		}
-		defer done()
+	if r.DryRun {
+		return c.previewRun(ctx, r)
 	}
+	done, err := c.locks.lockRun(ctx, r.RunID) // so that of two owners the second is refused before it appends
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	if accepted, exists, err := c.continueExisting(ctx, r); exists || err != nil {
 		return accepted, err
 	}
@@ -111,8 +115,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 		return nil, err
 	}
 	asked := r.Conversation
-	r, err := c.keeper.withConversation(ctx, r)
-	if err != nil {
+	if r, err = c.keeper.withConversation(ctx, r); err != nil {
 		return nil, err
 	}
 	if r.Owner, err = c.forkOwner(ctx, r); err != nil {
@@ -158,6 +161,11 @@ func (c *opener) continueExisting(ctx context.Context, r client.RunRequest) (acc
 	} else if known.Removing {
 		return accepted, true, refuse.RunDeleted(r.RunID)
 	} else if ok {
+		if r.Owner != "" { // another owner may have opened it since the request came
+			if err := c.owners.checkOwnRun(ctx, r.RunID, r.Owner); err != nil {
+				return accepted, true, err
+			}
+		}
 		accepted, err = c.reopenRun(ctx, known.RunInfo, r)
 		return accepted, true, err
 	}
@@ -177,7 +185,7 @@ func (c *opener) buildOpened(ctx context.Context, r client.RunRequest, asked str
 		return supervisor.Opened{}, client.RunAccepted{}, err
 	}
 	sent.Holder = holder
-	opened, accepted, err := c.cfg.Build(sent)
+	opened, accepted, err := c.build(ctx, sent)
 	if err != nil {
 		return opened, accepted, explainHolder(err, r.Conversation, holder)
 	}
@@ -192,6 +200,17 @@ func (c *opener) buildOpened(ctx context.Context, r client.RunRequest, asked str
 	notes, err := c.histories.forkNotes(ctx, opened)
 	accepted.Notes = append(append(accepted.Notes, describeHistory(opened.Past)), notes...)
 	return opened, accepted, err
+}
+
+// build builds a run once one of the slots for it is free: a build reads many files, and holds them in memory.
+func (c *opener) build(ctx context.Context, r client.RunRequest) (supervisor.Opened, client.RunAccepted, error) {
+	select {
+	case c.building <- struct{}{}:
+		defer func() { <-c.building }()
+	case <-ctx.Done():
+		return supervisor.Opened{}, client.RunAccepted{}, fmt.Errorf("control: run %s was not built: %w", r.RunID, context.Cause(ctx))
+	}
+	return c.cfg.Build(r)
 }
 
 // purgeUploadedHistory removes the log to which the client uploaded the history: prepareHistory has copied it to the

@@ -1,7 +1,9 @@
 package control
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -38,6 +40,44 @@ func TestAttackOwnerOpensARunUnderTheIDOfAnother(t *testing.T) {
 	}
 	if row, ok, err := c.cfg.Runs.Get(t.Context(), "same"); err != nil || ok && row.Owner != "alice" {
 		t.Errorf("the row is %+v, %v", row, err)
+	}
+}
+
+// TestAttackOwnerWritesIntoTheLogOfAnother: of two owners who open a run under one id on one node at once, the second is
+// refused before its request is in the log, where the first would read it.
+func TestAttackOwnerWritesIntoTheLogOfAnother(t *testing.T) {
+	t.Parallel()
+	post := memory.New(memory.Config{})
+	node, err := actors.Start(t.Context(), actors.Config{Post: post, Model: noModel, Holds: holdsNothing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(node.Stop)
+	c := newParts(&Config{Post: post, Node: node, Runs: runindex.Open(bucketsOf(t, startEmbedded(t))), Build: func(r client.RunRequest) (supervisor.Opened, client.RunAccepted, error) {
+		o := supervisor.Opened{Run: r.RunID, Goal: "of " + r.Owner, Root: "a", Definitions: []supervisor.Definition{{Name: "a"}}, Owner: r.Owner}
+		return o, client.RunAccepted{RunID: r.RunID}, nil
+	}})
+	for round := range 20 {
+		run, refused := fmt.Sprintf("same%d", round), make(chan error, 2)
+		for _, owner := range []string{"alice", "bob"} {
+			go func() {
+				_, err := c.opener.openRun(context.WithValue(t.Context(), ownerKey{}, owner), client.RunRequest{RunID: run, Prompt: "of " + owner, Owner: owner})
+				refused <- err
+			}()
+		}
+		if first, second := <-refused, <-refused; (first == nil) == (second == nil) {
+			t.Errorf("%s: %v and %v; want one refused", run, first, second)
+		}
+		goals := 0
+		err := post.Read(t.Context(), mailbox.At(run, mailbox.Super), 0, 0, func(m mailbox.Message) error {
+			for _, owner := range []string{"alice", "bob"} {
+				goals += bytes.Count(m.Data, []byte("of "+owner))
+			}
+			return nil
+		})
+		if err != nil || goals != 1 {
+			t.Errorf("%s: the log has %d goals, %v", run, goals, err)
+		}
 	}
 }
 

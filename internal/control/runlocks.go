@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// runLocks are the runs that are being opened with a history, or deleted.
+// runLocks are the runs that are being opened or deleted.
 type runLocks struct {
 	mu     sync.Mutex
 	locked map[string]chan struct{}
 }
 
-// lockRun lets one request at a time open a run that begins with a history, or delete it: the
-// parts of two requests must not mix. A client that gets no reply retries, so the second
+// lockRun lets one request at a time open a run, or delete it: the parts of two requests must not mix, and a request of
+// another owner must see that the run exists. A client that gets no reply retries, so the second
 // request waits for the first.
 func (l *runLocks) lockRun(ctx context.Context, run string) (done func(), err error) {
 	for {

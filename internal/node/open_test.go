@@ -27,7 +27,8 @@ func TestARefusedPathIsNamedByItsField(t *testing.T) {
 		for path, want := range map[string][2]string{
 			c.path:                              {c.field + " " + c.path + " is not under a root of this node", c.hint},
 			"relative":                          {c.field + ` "relative" is not absolute`, "absolute path"},
-			filepath.Join(root, "nowhere.json"): {c.field + ": ", "existing"},
+			filepath.Join(root, "nowhere.json"): {c.field + " " + root + "/nowhere.json does not exist", "existing"},
+			filepath.Join(away, "nowhere.json"): {c.field + " " + away + "/nowhere.json is not under a root of this node", "--root " + away},
 		} {
 			_, _, err := h.buildRun(newRequest(func(r *client.RunRequest) { c.ask(r, path) }))
 			var refused *client.Error

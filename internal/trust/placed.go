@@ -18,8 +18,11 @@ func (p Policy) CheckInPlaces(field, path string, places []string) (real, place 
 		return "", "", refuse.Bad("send an absolute path", "%s %q is not absolute", field, path)
 	}
 	real, err = filepath.EvalSymlinks(path)
-	if err != nil {
-		return "", "", refuse.Bad("name an existing one", "%s: %v", field, err)
+	if err != nil && ContainingPlace(filepath.Clean(path), places) != "" {
+		return "", "", refuse.Bad("name an existing one", "%s %s does not exist, or cannot be read", field, path)
+	}
+	if err != nil { // a client learns nothing about what is outside of its places
+		return "", "", refuseOutside(field, path)
 	}
 	if place = ContainingPlace(real, places); place != "" {
 		if info, err := os.Stat(place); err == nil && !info.IsDir() {
@@ -27,11 +30,16 @@ func (p Policy) CheckInPlaces(field, path string, places []string) (real, place 
 		}
 		return real, place, nil
 	}
+	return "", "", refuseOutside(field, path)
+}
+
+// refuseOutside is the refusal of a path outside of the places. It does not depend on what is there.
+func refuseOutside(field, path string) error {
 	root := path
-	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+	if field != "dir" && filepath.Ext(path) != "" { // it looks like a file
 		root = filepath.Dir(path)
 	}
-	return "", "", refuse.Forbidden("start the node with --root "+root+", or run with another --store-dir",
+	return refuse.Forbidden("start the node with --root "+root+", or run with another --store-dir",
 		"%s %s is not under a root of this node", field, path)
 }
 

@@ -252,6 +252,18 @@ func TestHostileInputIsRefused(t *testing.T) {
 	}
 }
 
+// A directory of agent files is not read beyond a limit, which all its files share: a node holds what it has read.
+func TestAttackManyLargeAgentFiles(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 2 * allFilesBytesMax / FileBytesMax {
+		writeFile(t, filepath.Join(dir, fmt.Sprintf("a%02d.md", i)), fmt.Sprintf("---\nname: a%d\ndescription: d\n---\n", i)+strings.Repeat("x", FileBytesMax-64))
+	}
+	defs, _, err := Load(dir)
+	if len(defs) > allFilesBytesMax/FileBytesMax+1 || !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "together") {
+		t.Errorf("%d agents, %v", len(defs), err)
+	}
+}
+
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

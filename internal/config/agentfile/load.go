@@ -17,6 +17,9 @@ import (
 // filesMax bounds the files of one place that Load reads: a place with more does not hide those after it.
 const filesMax = 1000
 
+// allFilesBytesMax bounds the bytes of all files that one Load reads: each run that is built holds them.
+const allFilesBytesMax = 16 << 20
+
 // localDirs are the places of a working directory, in order of precedence.
 var localDirs = []string{".troupe/agents", ".agents/agents", ".claude/agents", ".opencode/agent", ".opencode/agents"}
 
@@ -77,6 +80,7 @@ func LoadBelow(dir, place string) ([]Definition, []Note, error) {
 }
 
 type definitionLoader struct {
+	bytes    int      // that were read
 	root     *os.Root // that files are read below; nil: anywhere
 	top      string   // its path
 	defs     []Definition
@@ -129,6 +133,9 @@ func (l *definitionLoader) visitFile(place, path string, e fs.DirEntry, err erro
 	if e.IsDir() || path != place && !strings.EqualFold(filepath.Ext(path), ".md") {
 		return nil
 	}
+	if l.bytes > allFilesBytesMax { // one file has said so
+		return fs.SkipAll
+	}
 	if l.files++; l.files > filesMax {
 		return fmt.Errorf("%w: more than %d files", ErrTooLarge, filesMax)
 	}
@@ -171,6 +178,9 @@ func (l *definitionLoader) isTaken(path, name string) bool {
 
 func (l *definitionLoader) loadFile(path string) {
 	data, path, err := l.readContent(path)
+	if l.bytes += len(data); err == nil && l.bytes > allFilesBytesMax {
+		data, err = nil, fmt.Errorf("%w: the agent files have more than %d bytes together", ErrTooLarge, allFilesBytesMax)
+	}
 	if err != nil {
 		l.addBroken(path, newUnreadAgent(path, &Problem{Path: path, Err: reasonWithoutPath(err)}))
 		return
