@@ -362,7 +362,10 @@ func describeToolCall(d event.ToolCall) string {
 		text += "  → " + string(d.Child)
 	}
 	if d.Text != "" || d.Bytes > 0 {
-		text += fmt.Sprintf("  %s  %d bytes  %s", FormatDuration(time.Duration(d.TookMS)*time.Millisecond), d.Bytes, d.Text)
+		if d.TookMS > 0 { // the event of a delegation has none
+			text += "  " + FormatDuration(time.Duration(d.TookMS)*time.Millisecond)
+		}
+		text += fmt.Sprintf("  %d bytes  %s", d.Bytes, d.Text)
 	}
 	if d.Error {
 		text += "  (error)"

@@ -34,3 +34,10 @@ func TestACanceledAgentNamesWhoCanceled(t *testing.T) {
 		t.Error(row)
 	}
 }
+
+// A delegation's end has no time of its own in its event, and 0 ms would be wrong.
+func TestAnEndWithoutATimeShowsNone(t *testing.T) {
+	if text := EventDetail(parseEvent(t, `{"run":"r","agent":"root","kind":"delegation.finished","data":{"call":"1-0","tool":"delegate","child":"root-1-0","text":"x","bytes":1}}`)); strings.Contains(text, "0ms") {
+		t.Error(text)
+	}
+}

@@ -51,11 +51,17 @@ func asksForText(q *event.OpenQuery) bool {
 	return q.Digest == "" && q.Reason == spec.NeedsHuman && q.Call != ""
 }
 
+// isOutcomeUnknown reports whether a question is about a call that began and whose result was lost.
+func isOutcomeUnknown(q *event.OpenQuery) bool { return q.Reason == spec.ResumeUnsafe && q.Call != "" }
+
 // answerCommand is the command that answers the question of an agent, with the most usual decision.
 func answerCommand(run string, m event.AgentResult) string {
 	decision := "approve"
-	if asksForText(m.Query) {
+	switch {
+	case asksForText(m.Query):
 		decision = `"your answer"`
+	case isOutcomeUnknown(m.Query): // a pasted approval would do it twice
+		decision = `"what happened"`
 	}
 	return fmt.Sprintf("answer %s %s %s --agent %s", run, term.CleanLine(m.Query.Query), decision, term.CleanLine(string(m.ID)))
 }
@@ -65,8 +71,8 @@ func otherAnswers(q *event.OpenQuery) string {
 	switch {
 	case asksForText(q):
 		return "or skip"
-	case q.Reason == spec.ResumeUnsafe && q.Call != "":
-		return `runs it again; or deny, or "the outcome of the call"`
+	case isOutcomeUnknown(q):
+		return `or skip, which goes on without the call, or approve, which runs it again`
 	case q.Digest == "":
 		return `or deny, skip, "a text"`
 	case q.Rule != "" && q.Approvals < 2: // what two people must approve, no rule of one allows
