@@ -147,8 +147,7 @@ func (s *State) alwaysRule(c Call) string {
 	if r == "" {
 		return ""
 	}
-	tried := trialCopy(s) //mutant:offered-rule-is-added
-	with := addRule(tried, withApprovals(s, spec.PermissionRule{Text: r, AllowsTainted: c.Gate.Permit.Tainted}))
+	with := addRule(trialCopy(s), withApprovals(s, spec.PermissionRule{Text: r, AllowsTainted: c.Gate.Permit.Tainted}))
 	if with.decidePermission(c).Decision != permission.Allow {
 		return ""
 	}

@@ -4,7 +4,6 @@ package main
 // rules, and knows which arguments a person approved.
 var ofPermissions = []Mutant{
 	{"call-that-a-rule-denies-runs", "E2: what a rule denies never runs", own(Drop)},
-	{"offered-rule-is-added", "E3: a rule that an answer may add is not added before the answer", own(Replace(`tried := s`))},
 	{"denied-by-no-rule", "E2: deny wins", own(Never)},
 	{"plan-changes-something", "E2: in the mode plan only reads run", own(Never)},
 	{"asks-although-nobody-may-be-asked", "E2: in the mode dontAsk nobody is asked", own(Never)},
