@@ -100,8 +100,8 @@ func IsRefused(err error) bool {
 	return errors.As(err, &refused) && refused.Code < CodeInternal
 }
 
-// IsTooLarge reports whether an error says that a request exceeds what the server passes on.
-func IsTooLarge(err error) bool { return errors.Is(err, nats.ErrMaxPayload) }
+// ErrTooLarge says that a request exceeds what the server passes on.
+var ErrTooLarge = nats.ErrMaxPayload
 
 // Watch calls each for the events of all runs from now on, from a goroutine of its own, until
 // stop is called. Events may be lost; use Events to read those of one run without a gap.

@@ -43,6 +43,7 @@ func TestOperatorsDay(t *testing.T) {
 		Files: []string{file},
 		Setup: func(e *testscript.Env) error {
 			e.Vars = append(e.Vars, testEnv(e.WorkDir)...)
+			e.Values[nodesOfScript{}] = map[string]func(){}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "node": startNode},

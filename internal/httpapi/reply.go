@@ -82,7 +82,7 @@ func explain(err error) (p Problem, retry time.Duration) {
 		return Problem{err.Error(), "use a cursor of an earlier answer about this run, or leave it out", http.StatusBadRequest}, 0
 	case errors.Is(err, client.ErrNoDescription):
 		return Problem{err.Error(), "", http.StatusNotFound}, 0
-	case client.IsTooLarge(err):
+	case errors.Is(err, client.ErrTooLarge):
 		return Problem{"the request is too large for a node", "", http.StatusRequestEntityTooLarge}, 0
 	case client.Lost(err):
 		return Problem{"no node answers", "try again in a moment; troupe nodes list shows the nodes", http.StatusServiceUnavailable}, time.Second
