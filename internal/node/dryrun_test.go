@@ -37,6 +37,17 @@ func TestADryRunBeginsNothing(t *testing.T) {
 	if a, err := c.Run(testContext(t), short); err != nil || a.Preview == nil || a.Preview.StopReason != spec.TokenBudget || a.Preview.Detail == "" {
 		t.Errorf("with 5 tokens: %+v, %v", a, err)
 	}
+	for name, change := range map[string]func(*client.RunRequest){
+		"zone": func(r *client.RunRequest) { r.Zone = "UTC" }, "missed": func(r *client.RunRequest) { r.Missed = "skip" },
+		"instead": func(r *client.RunRequest) { r.Instead = "x" }, "layers": func(r *client.RunRequest) { r.Layers = []spec.Layer{{Name: "a", Text: "b"}} },
+		"at": func(r *client.RunRequest) { r.At = "+1h" }, "fork": func(r *client.RunRequest) { r.Fork = "other" },
+	} {
+		refused := request
+		change(&refused)
+		if a, err := c.Run(testContext(t), refused); err == nil {
+			t.Errorf("a dry run with %s: %+v; a run is refused", name, a)
+		}
+	}
 	if list, err := c.List(testContext(t)); err != nil || len(list) != 0 {
 		t.Errorf("%d runs, %v; want none", len(list), err)
 	}

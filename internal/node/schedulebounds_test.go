@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -151,6 +152,22 @@ func TestDeletedSchedulesLeaveRoom(t *testing.T) {
 	list, err := (client.Schedules{Client: c}).List(testContext(t))
 	if err != nil || len(list) != 2 || list[0].ID != "new" || list[1].ID != "newer" || list[1].Error == "" {
 		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// The trigger of a schedule that was deleted by a node which ended half-way is closed when the schedule is looked at.
+func TestATriggerOfADeletedScheduleIsClosed(t *testing.T) {
+	t.Parallel()
+	h := startNode(t, t.TempDir(), stays)
+	c := connectClient(t, h)
+	makeSchedule(t, c, client.RunRequest{RunID: "deploys", Model: writeScript(t, echo), Prompt: "Check the deployment", On: "deploys"})
+	stream := triggerStream(t, h)
+	putFacts(t, h, "deploys", schedule.Ended{}) // by a node that ended before it closed the trigger
+	if _, more, err := h.control.LookAtSchedule("deploys"); err != nil || more {
+		t.Errorf("a deleted schedule: more %t, %v", more, err)
+	}
+	if _, err := stream.Consumer(testContext(t), "deploys"); !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		t.Errorf("the trigger of a deleted schedule: %v", err)
 	}
 }
 

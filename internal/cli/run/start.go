@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -41,9 +42,10 @@ func (cs *Commands) startCommand() (*cobra.Command, *request.Flags) {
 	return c, flags
 }
 
-// startRun starts the run on a node that outlives this process, and returns. A dry run needs no such node.
+// startRun starts the run on a node that outlives this process, and returns. A dry run needs no such node: without one, this
+// process has a node until it ends.
 func (cs *Commands) startRun(ctx context.Context, flags *request.Flags) (err error) {
-	if flags.Copy != "" { // a signal that ends the process would leave it
+	if flags.Copy != "" || flags.Request.DryRun { // a signal that ends the process would leave the copy, or the node open
 		sig := interrupt.Catch()
 		defer sig.Stop()
 		ctx = sig.Starting
@@ -59,7 +61,10 @@ func (cs *Commands) startRun(ctx context.Context, flags *request.Flags) (err err
 	if err != nil {
 		return err
 	}
-	defer s.Client.Close()
+	defer func() { err = cmp.Or(err, s.Close()) }()
+	if err := cs.Sessions.Recordings.RequireOwnNode(s); flags.Request.DryRun && err != nil {
+		return err
+	}
 	cs.applyModelSetting(&flags.Request, s)
 	accepted, err := cs.sendRequest(s, flags)
 	if err != nil {
