@@ -64,19 +64,22 @@ func (l callList) forPerson() int {
 // mayBegin reports whether a call may begin now. Consecutive safe calls form a batch, and a
 // bounded number of them runs in parallel; any other call runs alone, after all calls before it.
 func (l callList) mayBegin(i int, limits *spec.Limits) bool {
-	c := l[i]
+	c := &l[i]
 	if c.Stage != Pending {
 		return false
 	}
-	tools, children := 0, 0
-	for j, d := range l {
-		open := d.Stage == Starting || d.Stage == Running || d.Stage == Gated
-		switch {
-		case j < i && d.Stage != Ended && !(c.runsParallel() && l.oneBatch(j, i)):
+	for j := range l[:i] {
+		if before := &l[j]; before.Stage != Ended && !(c.runsParallel() && before.runsParallel()) {
 			return false //mutant:effect-beside-others
-		case open && d.Kind.isDelegation():
+		}
+	}
+	tools, children := 0, 0
+	for j := range l {
+		switch d := &l[j]; {
+		case d.Stage != Starting && d.Stage != Running && d.Stage != Gated:
+		case d.Kind.isDelegation():
 			children++
-		case open:
+		default:
 			tools++
 		}
 	}
@@ -84,11 +87,6 @@ func (l callList) mayBegin(i int, limits *spec.Limits) bool {
 		return children < limits.Children
 	}
 	return tools < limits.Parallel
-}
-
-// oneBatch reports whether all calls from j to i are safe.
-func (l callList) oneBatch(j, i int) bool {
-	return !slices.ContainsFunc(l[j:i+1], func(c Call) bool { return !c.runsParallel() && c.Stage != Ended })
 }
 
 // gatedBy returns the index of the call at whose gate an answer arrived, or -1.

@@ -87,6 +87,7 @@ type State struct {
 	hooks       *hookRules      // of Task, compiled from it
 	permissions *permission.Set // of Task, compiled from it
 	events      stepEvents      // of the step under way
+	copiedCalls *Call           // the first of Calls, if the step under way has copied them: it may write to them
 }
 
 // reservation is the budget of one attempt to call the model, as its supervisor granted it. Its number
@@ -135,9 +136,10 @@ func (s *State) strikeNewest() *State {
 	return s
 }
 
-// copyOf returns a shallow copy: slices, maps and pointers are shared, so who changes the copy clones them before it
-// writes, as a step does.
+// copyOf returns a shallow copy: slices, maps and pointers are shared, so who changes the copy, or the original after it,
+// clones them before it writes, as a step does.
 func copyOf(s *State) *State {
+	s.copiedCalls = nil
 	c := *s
 	return &c
 }
@@ -156,9 +158,14 @@ func (s *State) withCall(i int, c Call) *State {
 	return s
 }
 
-// cloneCalls copies the calls, so that setCall affects no other state.
+// cloneCalls copies the calls, so that setCall affects no other state. It does so once a step: a step that begins each of
+// 64 calls copies them once, not 64 times.
 func cloneCalls(s *State) *State {
+	if len(s.Calls) == 0 || s.copiedCalls == &s.Calls[0] {
+		return s
+	}
 	s.Calls = slices.Clone(s.Calls) //mutant:no-clone
+	s.copiedCalls = &s.Calls[0]
 	return s
 }
 

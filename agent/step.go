@@ -38,6 +38,7 @@ func stepCopy(before, s *State, in Input) (*State, Output) {
 	s, fx = returnIdleAllowance(s, fx)
 	s, fx = updateClock(s, fx)
 	s, fx = countSent(s, fx)
+	s.copiedCalls = nil
 	return s, Output{Effects: fx, Events: events}
 }
 

@@ -53,7 +53,7 @@ func noteReturnedTaint(s *State, i int, f Returned) *State {
 	if f.Tainted == nil {
 		return s
 	}
-	s.Calls = slices.Clone(s.Calls)
+	s = cloneCalls(s)
 	s.Calls[i].Tainted = f.Tainted
 	return s
 }

@@ -115,7 +115,7 @@ var ofLoop = []Mutant{
 	{"bad-args-run", "A14: arguments are validated", own(Never)},
 	{"results-out-of-order", "C3: results enter in the order asked",
 		own(Replace(`results[len(results)-1-i] = c.Result`))},
-	{"effect-beside-others", "C3: what is not safe runs alone", own(Replace(`return c.needsRecord() && !d.needsRecord()`))},
+	{"effect-beside-others", "C3: what is not safe runs alone", own(Replace(`return c.needsRecord() && !before.needsRecord()`))},
 	{"tombstone-sent", "A15: a tombstone is never sent",
 		[]Edit{{"plain-tombstones", Without(1, 2)}, {"prompt-tombstones", Without(2, 2)}}},
 	{"neighbours-not-joined", "A2: roles alternate", own(Always)},
