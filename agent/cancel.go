@@ -50,20 +50,19 @@ func handleCanceled(s *State, f Canceled) (*State, []Effect) {
 // complete, or kills them. The supervisor cancels the children.
 func cancelCalls(s *State) (*State, []Effect) {
 	var fx []Effect
-	s = cloneCalls(s)
 	for i, c := range s.Calls {
 		switch {
 		case c.Stage == Gated:
 			if c.Gate.Person == "" {
 				fx = append(fx, AbortHooks{c.gateID()})
 			}
-			setCall(s, i, c.endGate(s.Cancel.neverBegun()))
+			s = s.withCall(i, c.endGate(s.Cancel.neverBegun()))
 		case c.Stage == Pending || c.Stage == Starting || c.Stage == Retrying: //mutant:cancel-of-unstarted
-			setCall(s, i, c.endUnbegun(s.Cancel.neverBegun()))
+			s = s.withCall(i, c.endUnbegun(s.Cancel.neverBegun()))
 		case c.Stage == Running && s.Cancel.Now && c.Kind.isDelegation():
-			setCall(s, i, c.cutOff(event.Killed, "canceled while the child was running"))
+			s = s.withCall(i, c.cutOff(event.Killed, "canceled while the child was running"))
 		case c.Stage == Running && s.Cancel.Now && c.Kind.sends():
-			setCall(s, i, c.cutOff(event.Killed, c.Kind.unansweredText()))
+			s = s.withCall(i, c.cutOff(event.Killed, c.Kind.unansweredText()))
 		case c.Stage == Running && s.Cancel.Now:
 			fx = append(fx, AbortTool{Call: c.ID})
 		}
@@ -73,19 +72,18 @@ func cancelCalls(s *State) (*State, []Effect) {
 
 // answerOpenCalls answers every call that has no result yet.
 func answerOpenCalls(s *State, pending, running string) *State {
-	s = cloneCalls(s)
 	for i, c := range s.Calls {
 		switch c.Stage {
 		case Gated:
-			setCall(s, i, c.endGate(pending))
+			s = s.withCall(i, c.endGate(pending))
 		case Pending, Starting, Retrying:
-			setCall(s, i, c.endUnbegun(pending))
+			s = s.withCall(i, c.endUnbegun(pending))
 		case Running:
 			text := running
 			if c.Kind == questionCall {
 				text = notAnswered
 			}
-			setCall(s, i, c.cutOff(event.Killed, text))
+			s = s.withCall(i, c.cutOff(event.Killed, text))
 		}
 	}
 	return s

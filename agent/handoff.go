@@ -99,9 +99,9 @@ func unmetRequirements(s *State) spec.Require {
 // read, and the caller's reply with the handoff. If they exceed an entry, the oldest are left out.
 func historyForHandoff(s *State) []model.Message {
 	said := strings.TrimSpace(s.History[s.newestReply()].Text)
-	s = trialCopy(s)
-	s.Journal.Shown = shownJournal{} // it is handed over on its own
-	list := historyForChild(s)
+	withoutJournal := trialCopy(s)
+	withoutJournal.Journal.Shown = shownJournal{} // it is handed over on its own
+	list := historyForChild(withoutJournal)
 	if said != "" {
 		list = append(slices.Clip(list), model.Message{Role: model.Assistant, Text: said})
 	}

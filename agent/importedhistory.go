@@ -161,11 +161,11 @@ func (s *State) Turned(n int) bool {
 // historyForChild returns the messages with which a child begins that inherits its parent's
 // history: those that the model had read when it requested the child.
 func historyForChild(s *State) []model.Message {
+	before := trialCopy(s)
 	if len(s.Calls) > 0 {
-		s = trialCopy(s)
-		s.History = s.History[:s.newestReply()]
+		before.History = s.History[:s.newestReply()]
 	}
-	return message.WithoutMedia(s.Prompt())
+	return message.WithoutMedia(before.Prompt())
 }
 
 // delegationOf requests the child of a call, or says why it cannot.

@@ -23,7 +23,8 @@ const (
 )
 
 // State is an agent at one index of its log. It is a value: Step never changes its
-// input State, so two futures may be stepped from one. Within a step, handlers change the one copy that Step has made.
+// input State, so two futures may be stepped from one. Within a step, handlers change the one copy that Step has made: a
+// function that returns a *State may have changed the one that it got, and one that returns none only reads it.
 // Futures of one State must be stepped by one goroutine at a time: their transcripts share a backing array.
 // What changes together is a part with its own methods.
 type State struct {
@@ -154,11 +155,12 @@ func trialCopy(s *State) *State {
 // withCall replaces one call, and publishes its progress.
 func (s *State) withCall(i int, c Call) *State {
 	s = cloneCalls(s)
-	setCall(s, i, c)
+	s.events.publishProgress(i, s.Calls[i], c, s.tools)
+	s.Calls[i] = c
 	return s
 }
 
-// cloneCalls copies the calls, so that setCall affects no other state. It does so once a step: a step that begins each of
+// cloneCalls copies the calls, so that a write to one affects no other state. It does so once a step: a step that begins each of
 // 64 calls copies them once, not 64 times.
 func cloneCalls(s *State) *State {
 	if len(s.Calls) == 0 || s.copiedCalls == &s.Calls[0] {
@@ -167,12 +169,6 @@ func cloneCalls(s *State) *State {
 	s.Calls = slices.Clone(s.Calls) //mutant:no-clone
 	s.copiedCalls = &s.Calls[0]
 	return s
-}
-
-// setCall is withCall for a state that owns its calls: see cloneCalls.
-func setCall(s *State, i int, c Call) {
-	s.events.publishProgress(i, s.Calls[i], c, s.tools)
-	s.Calls[i] = c
 }
 
 // appendWaiting appends the messages that waited for a request: those of the loop, then those of the user.
