@@ -24,8 +24,24 @@ type activeWork struct {
 	cancels map[string]context.CancelCauseFunc // by key of the work
 	timers  map[string]*time.Timer
 	tools   *tool.Set
-	toolsOf spec.Task // for which tools was made
+	toolsOf toolGrant // for which tools was made
 	busy    func(change int)
+}
+
+// toolGrant is what of a task decides which tools its agent has.
+type toolGrant struct {
+	tools       []model.ToolSpec
+	commands    []spec.Command
+	servers     []spec.Server
+	permissions int // only a narrowing changes them: it adds one, whose rules may hide files
+}
+
+func toolGrantOf(t *spec.Task) toolGrant {
+	return toolGrant{t.Tools, t.Commands, t.Servers, len(t.Permissions)}
+}
+
+func (g toolGrant) equal(h toolGrant) bool {
+	return g.permissions == h.permissions && slices.Equal(g.tools, h.tools) && slices.Equal(g.commands, h.commands) && slices.Equal(g.servers, h.servers)
 }
 
 // errAborted is the cause of a context that the machine canceled.
@@ -179,6 +195,7 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform
 		Key: fmt.Sprintf("%s.%s.%s", t.Run, t.ID, e.Call), Args: []byte(e.Args), Progress: s.publishProgress(e)}
 	ctx, deliver, keeper, counts := s.work.beginWork(s.ctx, p.Key), s.resultSender(c), s.resultStoreFor(t), s.state.Agent.State.Counts()
 	mayBegin, unbegun := s.mayBegin(p.Lease), s.notBegun(c, p.Key, e)
+	id := t.ID // the task is large, and the function lives as long as the call
 	go func() {
 		began := time.Now()
 		failpoint.At(failpoint.ToolBefore, call.Key)
@@ -192,7 +209,7 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform
 		killed := errors.Is(context.Cause(ctx), errAborted) // aborted while it ran, not while its result is stored
 		f.Metrics, f.MetricsLost = r.Metrics, r.MetricsLost
 		if r.Tainted {
-			f.Tainted = &spec.Taint{Source: "memory", Agent: t.ID, Tool: e.Name, Call: e.Call}
+			f.Tainted = &spec.Taint{Source: "memory", Agent: id, Tool: e.Name, Call: e.Call}
 		}
 		f = keeper.storeChanges(keeper.storeWhole(f, r.Whole), r)
 		if killed {
@@ -211,14 +228,13 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform
 // taskTools returns the tools of the task. A change of the agent's tools or permissions makes a
 // new set; a call that is under way keeps its own.
 func (s *shell) taskTools(t spec.Task) (*tool.Set, error) {
-	was := &s.work.toolsOf
-	samePermissions := len(was.Permissions) == len(t.Permissions) // a narrowing adds one, whose rules may hide files
-	if s.work.tools != nil && samePermissions && slices.Equal(was.Tools, t.Tools) && slices.Equal(was.Commands, t.Commands) && slices.Equal(was.Servers, t.Servers) {
+	grant := toolGrantOf(&t)
+	if s.work.tools != nil && s.work.toolsOf.equal(grant) {
 		return s.work.tools, nil
 	}
 	set, err := s.cfg.Tools(t)
 	if err == nil {
-		s.work.tools, s.work.toolsOf = set, t
+		s.work.tools, s.work.toolsOf = set, grant
 	}
 	return set, err
 }
