@@ -1,9 +1,12 @@
 package supervisor
 
 import (
+	"slices"
+
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/intern"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -133,6 +136,16 @@ type Opened struct {
 	Owner string `msgpack:"ow,omitempty" json:"owner,omitempty"`
 	// Fork is the point of another run that this run began at, as RUN@AGENT:POINT; "": it began with its task.
 	Fork string `msgpack:"fo,omitempty" json:"fork,omitempty"`
+}
+
+// withSharedTexts returns the entry with the texts that other runs have, too, as one copy for all of them.
+func (o Opened) withSharedTexts() Opened {
+	o.Tools, o.Definitions = spec.SharedTools(o.Tools), slices.Clone(o.Definitions)
+	for i := range o.Definitions {
+		d := &o.Definitions[i]
+		d.System, d.Description = intern.Text(d.System), intern.Text(d.Description)
+	}
+	return o
 }
 
 // Phase of a run.

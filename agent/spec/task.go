@@ -5,9 +5,11 @@
 package spec
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/intern"
 	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/model"
 )
@@ -87,6 +89,23 @@ type Task struct {
 	// Layers are further parts of the system prompt, in addition to System and LoopOptions.Dynamic: those of
 	// ancestors, and those that were set for this agent (SystemPrompt).
 	Layers []Layer `msgpack:"la,omitempty"`
+}
+
+// WithSharedTexts returns the task with the texts that other agents have, too, as one copy for all of them: its system
+// prompt and its tools.
+func (t Task) WithSharedTexts() Task {
+	t.System, t.LoopOptions.Dynamic = intern.Text(t.System), intern.Text(t.LoopOptions.Dynamic)
+	t.Tools = SharedTools(t.Tools)
+	return t
+}
+
+// SharedTools returns the tools, with texts that all lists of tools share.
+func SharedTools(tools []model.ToolSpec) []model.ToolSpec {
+	tools = slices.Clone(tools)
+	for i := range tools {
+		tools[i].Description, tools[i].Schema = intern.Text(tools[i].Description), intern.Text(tools[i].Schema)
+	}
+	return tools
 }
 
 // Command is a tool that is a command line. Its spec is among Task.Tools.
