@@ -112,7 +112,7 @@ func (s *runSweep) run(ctx context.Context) error {
 		begin = s.t.newWholeRequeuePass
 	}
 	pass := begin()
-	defer pass.settleDoubts(ctx)
+	defer pass.resolveDoubts(ctx)
 	each := s.inspectHeads(open, pass)
 	if !s.t.IsShared() {
 		err = s.t.cfg.Post.Heads(ctx, each)

@@ -23,7 +23,7 @@ type requeuePass struct {
 func (o unfinishedFinder) newRequeuePass() *requeuePass { return &requeuePass{t: o} }
 
 // newWholeRequeuePass begins a pass over all logs of the node. The queue does not move until
-// settleDoubts, so that runs that have begun are counted first.
+// resolveDoubts, so that runs that have begun are counted first.
 func (o unfinishedFinder) newWholeRequeuePass() *requeuePass {
 	a := &o.admission
 	a.mu.Lock()
@@ -33,7 +33,7 @@ func (o unfinishedFinder) newWholeRequeuePass() *requeuePass {
 }
 
 // inspectLog decides by the newest entry of a log. A request, such as a steer, does not show
-// whether its run has begun: settleDoubts decides.
+// whether its run has begun: resolveDoubts decides.
 func (r *requeuePass) inspectLog(d mailbox.Message) {
 	switch kind, from := activation.InspectEntry(d.Data); {
 	case from != activation.OriginClient:
@@ -45,9 +45,9 @@ func (r *requeuePass) inspectLog(d mailbox.Message) {
 	}
 }
 
-// settleDoubts ends a pass: the supervisors in doubt first, because the queue then shows
+// resolveDoubts ends a pass: the supervisors in doubt first, because the queue then shows
 // whether their agents wait.
-func (r *requeuePass) settleDoubts(ctx context.Context) {
+func (r *requeuePass) resolveDoubts(ctx context.Context) {
 	a := &r.t.admission
 	for _, at := range r.doubt {
 		if at.Agent() != mailbox.Super {

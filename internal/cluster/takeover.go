@@ -142,7 +142,7 @@ func (o unfinishedFinder) takeOverShard(ctx context.Context, slot int) error {
 		return err
 	}
 	pass := o.newRequeuePass()
-	defer pass.settleDoubts(ctx)
+	defer pass.resolveDoubts(ctx)
 	if err := o.cfg.Streams.HeadsOf(ctx, s.Pool, []int{s.N}, o.newWaker(open, pass)); err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}

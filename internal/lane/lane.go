@@ -176,7 +176,7 @@ func (s *State) Apply(e Entry) {
 	case Removed:
 		if i, ok := s.find(f.Run); ok && s.Runs[i].Status == Waiting {
 			s.Runs[i].Status = Dropped
-			s.settle(i)
+			s.moveBeforeWaiting(i)
 		}
 	case Deleted:
 		if s.isIdle() { //mutant:lane-deleted-while-busy
@@ -225,7 +225,7 @@ func (s *State) end(f Over, at int64) {
 	s.Runs[i].Status, s.Runs[i].EndedMS, s.Runs[i].Reason = Ended, at, f.Reason
 	s.Runs[i].History = f.History && began
 	if !began {
-		s.settle(i)
+		s.moveBeforeWaiting(i)
 		return
 	}
 	s.Runs[i].HandedTo = f.HandedTo
@@ -237,8 +237,8 @@ func (s *State) end(f Over, at int64) {
 	}
 }
 
-// settle moves a run that no longer waits before those that do.
-func (s *State) settle(i int) {
+// moveBeforeWaiting moves a run that no longer waits before those that do.
+func (s *State) moveBeforeWaiting(i int) {
 	r := s.Runs[i]
 	first := slices.IndexFunc(s.Runs, func(r Run) bool { return r.Status == Waiting })
 	if first < 0 || first > i {

@@ -79,10 +79,10 @@ type PoolView struct {
 	// Busy reports whether this node has work in progress in a shard that it holds.
 	Busy func(shard int) bool
 	// Elsewhere is for how long another node has been the best one for a shard that this
-	// one holds. A busy shard moves only after Settle: its agents pause during the move,
+	// one holds. A busy shard moves only after StableFor: its agents pause during the move,
 	// and a node that comes and goes should not pause them.
 	Elsewhere map[int]time.Duration
-	Settle    time.Duration
+	StableFor time.Duration
 }
 
 // ShardPlan lists what a node does next.
@@ -109,7 +109,7 @@ func PlanShards(v PoolView) ShardPlan {
 		case !held || holder != v.Self || best == v.Self || best == "" || len(p.Give) > 0:
 		case !v.Busy(s):
 			p.Give = append(p.Give, s)
-		case busy < 0 && v.Settle > 0 && v.Elsewhere[s] >= v.Settle:
+		case busy < 0 && v.StableFor > 0 && v.Elsewhere[s] >= v.StableFor:
 			busy = s
 		}
 	}

@@ -119,7 +119,7 @@ func TestHeldShardIsNotTaken(t *testing.T) {
 // TestABusyShardMovesOnceAnotherNodeHasLongBeenBetter: an idle one moves first, and a node
 // that joins and leaves repeatedly does not stop work on any shard.
 func TestABusyShardMovesOnceAnotherNodeHasLongBeenBetter(t *testing.T) {
-	v := PoolView{Self: "node-0", Shards: 64, Nodes: nodeIDs(2), Holders: map[int]string{}, Elsewhere: map[int]time.Duration{}, Settle: time.Minute,
+	v := PoolView{Self: "node-0", Shards: 64, Nodes: nodeIDs(2), Holders: map[int]string{}, Elsewhere: map[int]time.Duration{}, StableFor: time.Minute,
 		Busy: func(int) bool { return true }}
 	for s := range v.Shards {
 		v.Holders[s] = "node-0"

@@ -69,7 +69,7 @@ func eachShard(slots []int, do func(slot int) bool) (list []int) {
 // session that was renewed late, and a shard whose lease was in doubt and turned out to be
 // this node's. An entry that arrived in such a shard meanwhile has activated no actor.
 func (b *balancer) dropLost(ctx context.Context) (again, lost []int) {
-	confirmed, gone := b.settleDoubts(ctx)
+	confirmed, gone := b.resolveDoubts(ctx)
 	b.state.Lock()
 	for _, s := range b.state.holdings.ofOtherSessions(b.state.session.id) {
 		if !slices.Contains(gone, s) {
@@ -94,9 +94,9 @@ func (b *balancer) dropLost(ctx context.Context) (again, lost []int) {
 	return again, lost
 }
 
-// settleDoubts asks the leader about the leases that are in doubt. A lease that cannot be
+// resolveDoubts asks the leader about the leases that are in doubt. A lease that cannot be
 // read stays in doubt.
-func (b *balancer) settleDoubts(ctx context.Context) (confirmed, gone []int) {
+func (b *balancer) resolveDoubts(ctx context.Context) (confirmed, gone []int) {
 	b.state.RLock()
 	doubtful := slices.Collect(maps.Keys(b.state.holdings.doubt))
 	b.state.RUnlock()

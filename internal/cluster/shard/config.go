@@ -132,7 +132,7 @@ const (
 	TTLMin         = 2 * time.Second
 	renewParts     = 4 // renewals within one TTL
 	requestsAtOnce = 8 // requests at once
-	settleParts    = 3
+	stableParts    = 3
 	calmParts      = 2 // TTLs in which a node that lost its session takes no other node's former shards: those nodes need about one to return
 )
 
@@ -145,9 +145,9 @@ type Config struct {
 	Node    Node // Start sets its ID and Pools
 	Pools   []Pool
 	TTL     time.Duration // whole seconds; default TTLDefault
-	// Settle is how long another node must have been the best one for a busy shard
-	// before the shard moves. Default settleParts times TTL.
-	Settle time.Duration
+	// StableFor is how long another node must have been the best one for a busy shard
+	// before the shard moves. Default stableParts times TTL.
+	StableFor time.Duration
 	// SetLoad sets the counts of actors in the node's record at each renewal. Default: none.
 	SetLoad func(*Node)
 	// ShardMoved receives each shard that this node, by its id, took or released, and why. It
@@ -193,7 +193,7 @@ func (c *Config) checkAndFill() error {
 	if c.TTL < TTLMin || c.TTL%time.Second != 0 {
 		return fmt.Errorf("%w: %w: %s; it is whole seconds, at least %s", ErrConfig, ErrTTL, c.TTL, TTLMin)
 	}
-	c.Settle = cmp.Or(c.Settle, settleParts*c.TTL)
+	c.StableFor = cmp.Or(c.StableFor, stableParts*c.TTL)
 	if c.SetLoad == nil {
 		c.SetLoad = func(*Node) {}
 	}

@@ -64,7 +64,7 @@ func (p *planner) poolViews(now time.Time) []PoolView {
 			Nodes: p.state.view.takersOf(pool.Name), Avoid: map[int][]string{},
 			Holders: map[int]string{}, Free: map[int]time.Duration{}, Patience: p.cfg.TTL / renewParts,
 			Busy:      func(s int) bool { return p.cfg.IsBusy(start + s) },
-			Elsewhere: map[int]time.Duration{}, Settle: p.cfg.Settle,
+			Elsewhere: map[int]time.Duration{}, StableFor: p.cfg.StableFor,
 		}
 		for id, n := range p.state.view.nodes {
 			for _, s := range n.Avoids[pool.Name] {

@@ -218,7 +218,7 @@ func (a *appender) sendAppends(letters ...*pendingAppend) {
 		l := letters[0]
 		letters = letters[1:]
 		if err := a.publishAppend(l); err != nil {
-			letters = append(letters, a.settleAppend(l.token, 0, err)...)
+			letters = append(letters, a.endInFlight(l.token, 0, err)...)
 		}
 	}
 }
@@ -240,9 +240,9 @@ func (a *appender) publishAppend(l *pendingAppend) error {
 	return nil
 }
 
-// settleAppend ends the append with a token, if it is still in flight, and returns the queued ones
+// endInFlight ends the append with a token, if it is still in flight, and returns the queued ones
 // to send in its place.
-func (a *appender) settleAppend(token, place uint64, err error) (follow []*pendingAppend) {
+func (a *appender) endInFlight(token, place uint64, err error) (follow []*pendingAppend) {
 	a.mu.Lock()
 	l, ok := a.inFlight[token]
 	if !ok {
@@ -272,7 +272,7 @@ func (a *appender) cancelAppend(l *pendingAppend) {
 	if l.token != 0 {
 		token := l.token
 		a.mu.Unlock()
-		a.sendAppends(a.settleAppend(token, 0, err)...)
+		a.sendAppends(a.endInFlight(token, 0, err)...)
 		return
 	}
 	for i := a.head; i < len(a.queue); i++ {
@@ -325,7 +325,7 @@ func (a *appender) resendAll() {
 }
 
 // handleAck handles one message to the inbox. Only the stream's acknowledgement of an append in
-// flight counts; a late or repeated one settles nothing.
+// flight counts; a late or repeated one ends nothing.
 func (a *appender) handleAck(m *nats.Msg) {
 	text := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
 	token, err := strconv.ParseUint(text, tokenBase, 64)
@@ -357,7 +357,7 @@ func (a *appender) handleAck(m *nats.Msg) {
 		}
 		a.mu.Unlock()
 	default:
-		a.sendAppends(a.settleAppend(token, place, err)...)
+		a.sendAppends(a.endInFlight(token, place, err)...)
 	}
 }
 

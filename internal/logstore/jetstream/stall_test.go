@@ -135,7 +135,7 @@ func TestStallOutlivesTheCallerOfItsAppend(t *testing.T) {
 		stalls := a.noteWaited([]*pendingAppend{l}, time.Now())
 		a.mu.Unlock()
 		stalls()
-		a.settleAppend(l.token, 0, mailbox.ErrClosed)
+		a.endInFlight(l.token, 0, mailbox.ErrClosed)
 		if !<-told || len(told) > 0 {
 			t.Fatal("a caller that gave up ended the stall")
 		}
