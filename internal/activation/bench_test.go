@@ -35,7 +35,7 @@ func BenchmarkTurn(b *testing.B) {
 // BenchmarkReplay prints how fast a log is folded: that of an agent of 2,000 entries.
 func BenchmarkReplay(b *testing.B) {
 	const entries = 2000
-	p := newPair(b, entries/3)
+	p := newPair(b, entries/2) // a turn has a reply and a result
 	p.runToRest()
 	log := p.logs[p.root.Addr]
 	if len(log) < entries {
