@@ -22,6 +22,7 @@ import (
 	"github.com/troupe-run/troupe/internal/control/runevent"
 	"github.com/troupe-run/troupe/internal/control/runimport"
 	"github.com/troupe-run/troupe/internal/control/runindex"
+	"github.com/troupe-run/troupe/internal/control/schedules"
 	"github.com/troupe-run/troupe/internal/control/workgroup"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -111,7 +112,7 @@ type Config struct {
 type Control struct {
 	*localRuns
 	*laneVisits
-	*scheduler
+	*schedules.Scheduler
 	cfg       *Config
 	work      *workgroup.Group
 	requests  *requestServer
@@ -145,7 +146,7 @@ func (c *Control) verbHandlers() map[string]verbHandler {
 		"recall":        handleJSON(o, p.histories.storeHistoryPart),
 		"conversations": handleJSON(o, p.viewer.listConversations),
 		"lane":          handleJSON(o, p.keeper.changeLane),
-		"schedules":     handleJSON(o, p.viewer.listSchedules),
+		"schedules":     handleJSON(o, p.schedules.List),
 		"attach":        handleJSON(o, p.attachments.attachPart),
 		"delete":        handleJSON(o, p.remover.deleteRun),
 		"prune":         handleJSON(o, p.remover.pruneRuns),
@@ -164,7 +165,7 @@ func newControl(cfg Config) *Control {
 	c := &Control{
 		localRuns:  &localRuns{cfg: &cfg, work: work, owners: p.owners, opener: p.opener, viewer: p.viewer, slots: make(chan struct{}, localAtOnce)},
 		laneVisits: &laneVisits{cfg: &cfg, work: work, keeper: p.keeper},
-		scheduler:  &scheduler{cfg: &cfg, work: work, owners: p.owners, lanes: p.lanes, schedules: p.schedules, opener: p.opener},
+		Scheduler:  schedules.NewScheduler(scheduleConfig(p), work),
 		cfg:        &cfg, work: work, requests: &requestServer{&cfg, work}, parts: p,
 		answers: &storedAnswers{&cfg, work, p.lookup, p.commander}, retention: retention.New(retentionConfig(p)),
 	}

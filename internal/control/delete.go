@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/schedules"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -123,7 +124,7 @@ type remover struct {
 	cfg       *Config
 	locks     *runLocks
 	lanes     *laneLogs
-	schedules *scheduleLogs
+	schedules *schedules.Registry
 	canceler  *canceler
 }
 
@@ -136,7 +137,7 @@ func (c *remover) deleteRun(ctx context.Context, r client.DeleteRequest) (any, e
 		return c.deleteConversation(ctx, r.Conversation)
 	}
 	if r.Schedule != "" && r.RunID == "" {
-		return c.deleteSchedule(ctx, r.Schedule)
+		return c.schedules.Delete(ctx, r.Schedule)
 	}
 	reply, _, err := c.removeRun(ctx, r.RunID, r.Unopened)
 	if err != nil {

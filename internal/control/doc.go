@@ -14,6 +14,7 @@
 //   - retention: which run goes next, by its age or for room
 //   - runimport: runs from files, and forks of a tree
 //   - runevent: the events of runs again, from their logs
+//   - schedules: schedules for clients, and their runs when they are due
 //
 // The files:
 //   - control.go, requests.go, decode.go, refusal.go, parts.go: the service, the forms of requests and their errors; the
@@ -31,8 +32,7 @@
 //   - stops.go, damaged.go: cancels, through the supervisor or without it
 //   - delete.go, prune.go, retaining.go: the removal of runs
 //   - lanes.go, lanelogs.go, lanevisits.go, conversations.go: conversations
-//   - schedules.go, scheduler.go, scheduletrigger.go: schedules
-//   - imports.go: what package runimport needs of the others
+//   - imports.go, schedules.go: what packages runimport and schedules need of the others
 //   - nodes.go, inspect.go, loghealth.go, nodeevents.go: nodes, their logs and their events
 //   - schema.go, schemas/: the JSON Schemas of events
 package control

@@ -6,6 +6,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/control/runlog"
+	"github.com/troupe-run/troupe/internal/control/schedules"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -53,7 +54,7 @@ func checkPreview(r client.RunRequest) error {
 	switch {
 	case !r.DryRun:
 		return nil
-	case !requestedTimes(r).IsEmpty():
+	case !schedules.TimesOf(r).IsEmpty():
 		what = "a schedule"
 	case r.Resume:
 		what = "a run that is resumed"

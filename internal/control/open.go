@@ -15,6 +15,7 @@ import (
 	"github.com/troupe-run/troupe/internal/control/runimport"
 	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
+	"github.com/troupe-run/troupe/internal/control/schedules"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/telemetry"
 	"github.com/troupe-run/troupe/mailbox"
@@ -27,7 +28,7 @@ type opener struct {
 	lookup    *lookup
 	owners    *ownerCheck
 	lanes     *laneLogs
-	schedules *scheduleLogs
+	schedules *schedules.Registry
 	admission *admission
 	commander *commander
 	canceler  *canceler
@@ -81,8 +82,11 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if err := cmp.Or(bounds.CheckRunID(r.RunID), checkNamedOwner(r.Owner), checkPreview(r)); err != nil {
 		return nil, err
 	}
-	if times := requestedTimes(r); !times.IsEmpty() {
-		return c.createSchedule(ctx, r, times)
+	if !schedules.TimesOf(r).IsEmpty() {
+		if err := checkCreator(ctx); err != nil {
+			return nil, err
+		}
+		return c.schedules.Create(ctx, r)
 	} else if r.Zone != "" || r.Missed != "" || r.Overlap != "" {
 		return nil, &client.Error{Code: client.CodeBad, Text: "zone, missed and overlap are only valid with a schedule", Hint: "add at or every, or leave them out"}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
+	"github.com/troupe-run/troupe/internal/control/schedules"
 	"github.com/troupe-run/troupe/internal/lane"
 	"github.com/troupe-run/troupe/internal/schedule"
 	"github.com/troupe-run/troupe/mailbox"
@@ -128,7 +129,7 @@ func (c *ownerCheck) checkOwner(ctx context.Context, request any) error {
 
 // checkOwnSources checks the runs that a new run would continue, or begin from.
 func (c *ownerCheck) checkOwnSources(ctx context.Context, r client.RunRequest) error {
-	if times := requestedTimes(r); !times.IsEmpty() { // the id is that of a schedule, which createSchedule checks
+	if times := schedules.TimesOf(r); !times.IsEmpty() { // the id is that of a schedule, which its creation checks
 		if on := r.On; on != "" && on != r.Owner && !strings.HasPrefix(on, r.Owner+".") {
 			return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("the trigger %.80q is not one of %s", on, r.Owner), Hint: "its name is " + r.Owner + ", or begins with it and a dot"}
 		}
@@ -192,9 +193,9 @@ func checkOwnLane(ctx context.Context, conversation string, s *lane.State) error
 }
 
 // checkOwnSchedule refuses the schedule of somebody else.
-func checkOwnSchedule(ctx context.Context, id string, s *schedule.State) error {
-	if owner := requestOwner(ctx); owner != "" && s.Owner != owner {
-		return notOwner("schedule", id, owner)
+func checkOwnSchedule(ctx context.Context, id, owner string) error {
+	if asks := requestOwner(ctx); asks != "" && owner != asks {
+		return notOwner("schedule", id, asks)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package control
 import (
 	"github.com/troupe-run/troupe/internal/control/runimport"
 	"github.com/troupe-run/troupe/internal/control/runlog"
+	"github.com/troupe-run/troupe/internal/control/schedules"
 )
 
 // parts are what serves the verbs. Each has one job, and fields for the parts that it uses:
@@ -12,7 +13,7 @@ import (
 //	states       replays the logs of supervisors
 //	views        makes the views of runs: rows, completed by what their logs have since
 //	lanes        reads the lanes of conversations
-//	schedules    reads and extends the logs of schedules
+//	schedules    makes, lists and deletes schedules
 //	admission    refuses new runs for which there is no room
 //	commander    appends what clients ask for: steering, answers, budget, policy
 //	canceler     stops agents, through the supervisor or without it
@@ -31,7 +32,7 @@ type parts struct {
 	states      *runlog.SupervisorStates
 	views       *runViews
 	lanes       *laneLogs
-	schedules   *scheduleLogs
+	schedules   *schedules.Registry
 	admission   *admission
 	commander   *commander
 	canceler    *canceler
@@ -45,7 +46,8 @@ type parts struct {
 }
 
 func newParts(cfg *Config) *parts {
-	p := &parts{cfg: cfg, locks: &runLocks{}, states: runlog.NewSupervisorStates(), lookup: &lookup{cfg}, owners: &ownerCheck{cfg}, schedules: &scheduleLogs{cfg}, admission: &admission{cfg: cfg}}
+	p := &parts{cfg: cfg, locks: &runLocks{}, states: runlog.NewSupervisorStates(), lookup: &lookup{cfg}, owners: &ownerCheck{cfg}, admission: &admission{cfg: cfg}}
+	p.schedules = schedules.NewRegistry(scheduleConfig(p))
 	p.views = &runViews{cfg, p.lookup, p.states}
 	p.lanes = &laneLogs{cfg, p.lookup, p.owners, p.views}
 	p.commander = &commander{cfg: cfg, lookup: p.lookup, views: p.views, states: p.states}
@@ -57,6 +59,6 @@ func newParts(cfg *Config) *parts {
 	imports := importConfig(p)
 	p.restorer = runimport.NewRestorer(imports)
 	p.opener = newOpener(p, runimport.NewForker(imports))
-	p.viewer = &viewer{cfg: cfg, lookup: p.lookup, views: p.views, lanes: p.lanes, schedules: p.schedules, states: p.states}
+	p.viewer = &viewer{cfg: cfg, lookup: p.lookup, views: p.views, lanes: p.lanes, states: p.states}
 	return p
 }

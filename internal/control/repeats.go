@@ -16,7 +16,6 @@ import (
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
-	"github.com/troupe-run/troupe/internal/schedule"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -137,30 +136,11 @@ func differingFields(r client.RunRequest, o supervisor.Opened, machine string) (
 	return fields
 }
 
-// acceptSchedule accepts a request whose schedule exists, as acceptExisting does for a run.
-func acceptSchedule(r client.RunRequest, w schedule.Times, s *schedule.State) client.RunAccepted {
-	info := describeSchedule(r.RunID, s)
-	accepted := client.RunAccepted{Schedule: r.RunID, Next: info.Next, Conversation: info.Conversation, Why: "the schedule exists already", Existed: true}
-	if stored := scheduledRequest(s); stored != nil {
-		limits := spec.RunLimits{Tokens: stored.MaxTokens, Nano: int64(stored.MaxBudgetUSD * budget.NanoPerUSD), Calls: stored.MaxToolCalls, Depth: stored.MaxDepth, Children: stored.MaxChildren,
-			Agents: stored.MaxAgents, Messages: stored.MaxMessages, Backlog: stored.MaxBacklog, LeaseMS: stored.BacklogLease}
-		accepted.Differs = differingFields(r, supervisor.Opened{Goal: stored.Prompt, Root: cmp.Or(stored.Agent, r.Agent), Workspace: cmp.Or(stored.Dir, r.Dir), Limits: limits}, "")
-	}
-	if rule, err := schedule.NewRule(w, time.UnixMilli(s.CreatedMS)); err != nil || !isSameRule(rule, s.Rule) {
-		accepted.Differs = append(accepted.Differs, "times")
-	}
-	if len(accepted.Differs) > 0 {
-		accepted.Why += ", with another " + strings.Join(accepted.Differs, ", ")
-	}
-	return accepted
-}
-
-// isSameRule reports whether two rules have the same due times. Some begin at the moment of the request, which its schedule
-// knows to a minute at best.
-func isSameRule(a, b schedule.Rule) bool {
-	begin := time.Duration(a.StartMS-b.StartMS) * time.Millisecond
-	a.StartMS = b.StartMS
-	return a == b && begin.Abs() <= time.Minute
+// differingScheduled names the fields of a request whose values are not those of the request with which a schedule was made.
+func differingScheduled(r, made client.RunRequest) []string {
+	limits := spec.RunLimits{Tokens: made.MaxTokens, Nano: int64(made.MaxBudgetUSD * budget.NanoPerUSD), Calls: made.MaxToolCalls, Depth: made.MaxDepth, Children: made.MaxChildren,
+		Agents: made.MaxAgents, Messages: made.MaxMessages, Backlog: made.MaxBacklog, LeaseMS: made.BacklogLease}
+	return differingFields(r, supervisor.Opened{Goal: made.Prompt, Root: cmp.Or(made.Agent, r.Agent), Workspace: cmp.Or(made.Dir, r.Dir), Limits: limits}, "")
 }
 
 // isSamePath reports whether a path of a request is that of a directory without links.

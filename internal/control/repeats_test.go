@@ -6,14 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
-	"github.com/troupe-run/troupe/internal/schedule"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -169,23 +167,15 @@ func TestRequestForAnExistingRunNamesWhatDiffers(t *testing.T) {
 	}
 }
 
-// A request under the id of a schedule that exists names what the schedule was not made with.
-func TestRequestForAnExistingScheduleNamesWhatDiffers(t *testing.T) {
+// The request with which a schedule was made is compared field by field; an omitted field differs from nothing.
+func TestRequestOfAScheduleIsCompared(t *testing.T) {
 	t.Parallel()
-	made := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
-	times := schedule.Times{Every: "1h"}
-	rule, err := schedule.NewRule(times, made)
-	if err != nil {
-		t.Fatal(err)
+	made := client.RunRequest{Prompt: "work", Agent: "a", MaxTokens: 1000}
+	if got := differingScheduled(client.RunRequest{Prompt: "work"}, made); got != nil {
+		t.Errorf("the same request: %q", got)
 	}
-	s := &schedule.State{Request: []byte(`{"prompt":"work","agent":"a"}`), Rule: rule, CreatedMS: made.Add(time.Second).UnixMilli()}
-	r := client.RunRequest{RunID: "nightly", Prompt: "work", Agent: "a"}
-	if got := acceptSchedule(r, times, s); got.Differs != nil || !got.Existed {
-		t.Errorf("the same request: %+v", got)
-	}
-	r.Prompt, times.Every = "play", "2h"
-	if got := acceptSchedule(r, times, s); !slices.Equal(got.Differs, []string{"prompt", "times"}) {
-		t.Errorf("another request: %+v", got)
+	if got := differingScheduled(client.RunRequest{Prompt: "play", Agent: "b", MaxTokens: 2000}, made); !slices.Equal(got, []string{"prompt", "agent", "limits"}) {
+		t.Errorf("another request: %q", got)
 	}
 }
 

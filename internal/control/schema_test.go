@@ -88,7 +88,7 @@ func TestEveryKindIsRegistered(t *testing.T) {
 		}
 		constants[name] = kind
 	}
-	for _, folder := range []string{"agent", "supervisor", "actors", "internal/activation", "internal/control", "internal/control/retention", "internal/node"} {
+	for _, folder := range []string{"agent", "supervisor", "actors", "internal/activation", "internal/control", "internal/control/retention", "internal/control/schedules", "internal/node"} {
 		files, err := filepath.Glob("../../" + folder + "/*.go")
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no files in %s: %v", folder, err)

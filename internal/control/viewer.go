@@ -11,7 +11,6 @@ type viewer struct {
 	lookup    *lookup
 	views     *runViews
 	lanes     *laneLogs
-	schedules *scheduleLogs
 	pages     *runevent.Pages
 	states    *runlog.SupervisorStates
 	lostCalls questionCache[string] // the texts of calls whose outcome is unknown

@@ -1,50 +1,52 @@
-package control
+package schedules
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/control/workgroup"
-	"github.com/troupe-run/troupe/internal/lane"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/schedule"
 )
 
 const (
-	// scheduleLookMax is the longest time between two looks at the clock: a machine that slept is late by no more.
-	scheduleLookMax = 15 * time.Second
-	// scheduleTimeout bounds one look at a schedule.
-	scheduleTimeout = 30 * time.Second
-	// scheduleStepsMax bounds what one look does.
-	scheduleStepsMax = 50
+	// retryMin and retryMax are the pauses after a look that failed.
+	retryMin = 100 * time.Millisecond
+	retryMax = 10 * time.Second
+	// lookMax is the longest time between two looks at the clock: a machine that slept is late by no more.
+	lookMax = 15 * time.Second
+	// lookTimeout bounds one look at a schedule.
+	lookTimeout = 30 * time.Second
+	// stepsMax bounds what one look does.
+	stepsMax = 50
 )
 
-// scheduler begins the runs of the schedules that this node looks after: each has one goroutine, which reads the log of
+// Scheduler begins the runs of the schedules that this node looks after: each has one goroutine, which reads the log of
 // the schedule and carries out what is due.
-type scheduler struct {
-	cfg       *Config
-	work      *workgroup.Group
-	owners    *ownerCheck
-	lanes     *laneLogs
-	schedules *scheduleLogs
-	opener    *opener
+type Scheduler struct {
+	cfg  Config
+	logs *logs
+	work *workgroup.Group
 
 	mu   sync.Mutex
 	open map[string]chan struct{} // wakes the goroutine of a schedule
 }
 
+// NewScheduler returns a scheduler whose goroutines are in work.
+func NewScheduler(cfg Config, work *workgroup.Group) *Scheduler {
+	return &Scheduler{cfg: cfg, logs: &logs{cfg.Store}, work: work}
+}
+
 // WatchSchedule begins the runs of a schedule from now on. If it does already, it reads the log again at once, which
 // has a new entry. It does not block.
-func (c *scheduler) WatchSchedule(id string) {
-	if !c.cfg.KeepsSchedules {
+func (c *Scheduler) WatchSchedule(id string) {
+	if !c.cfg.Keeps {
 		return
 	}
 	c.mu.Lock()
@@ -66,7 +68,7 @@ func (c *scheduler) WatchSchedule(id string) {
 }
 
 // endVisit forgets a schedule, unless it was called for again.
-func (c *scheduler) endVisit(id string, wake chan struct{}) bool {
+func (c *Scheduler) endVisit(id string, wake chan struct{}) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
@@ -80,8 +82,8 @@ func (c *scheduler) endVisit(id string, wake chan struct{}) bool {
 
 // advanceSchedule carries out what the log of a schedule says next, until nothing is due any more or this node has lost
 // the log.
-func (c *scheduler) advanceSchedule(id string, wake chan struct{}) {
-	for pause := laneRetryMin; ; {
+func (c *Scheduler) advanceSchedule(id string, wake chan struct{}) {
+	for pause := retryMin; ; {
 		if c.cfg.HoldsLog != nil && !c.cfg.HoldsLog(schedule.LogOf(id)) { // the node that holds it looks after it
 			if c.endVisit(id, wake) {
 				return
@@ -94,17 +96,17 @@ func (c *scheduler) advanceSchedule(id string, wake chan struct{}) {
 			if !bus.IsUnavailable(err) && !errors.Is(err, context.DeadlineExceeded) && !bus.IsFull(err) {
 				c.cfg.Logger.Warn("a schedule does not go on; retrying", "schedule", id, "error", err)
 			}
-			wait, pause = pause, min(2*pause, laneRetryMax)
+			wait, pause = pause, min(2*pause, retryMax)
 		case !more:
 			if c.endVisit(id, wake) {
 				return
 			}
 			continue
 		default:
-			pause = laneRetryMin
+			pause = retryMin
 		}
 		select {
-		case <-time.After(min(wait, scheduleLookMax)):
+		case <-time.After(min(wait, lookMax)):
 		case <-wake:
 		case <-c.work.Ctx.Done():
 			return
@@ -114,18 +116,18 @@ func (c *scheduler) advanceSchedule(id string, wake chan struct{}) {
 
 // LookAtSchedule performs the due steps of a schedule. wait is when it must be looked at again; more is false if
 // nothing is due any more. Several nodes may do it at once.
-func (c *scheduler) LookAtSchedule(id string) (wait time.Duration, more bool, err error) {
-	ctx, cancel := context.WithTimeout(c.work.Ctx, scheduleTimeout)
+func (c *Scheduler) LookAtSchedule(id string) (wait time.Duration, more bool, err error) {
+	ctx, cancel := context.WithTimeout(c.work.Ctx, lookTimeout)
 	defer cancel()
-	for range scheduleStepsMax {
-		s, err := c.schedules.readSchedule(ctx, id)
+	for range stepsMax {
+		s, err := c.logs.read(ctx, id)
 		if err != nil {
 			return 0, true, err
 		}
 		if err := c.condenseSchedule(ctx, id, s); err != nil {
 			return 0, true, err
 		}
-		act, err := s.Next(id, c.cfg.Now().UnixMilli(), func(run string) (bool, error) { return c.isAtWork(ctx, run) })
+		act, err := s.Next(id, c.cfg.Now().UnixMilli(), func(run string) (bool, error) { return c.cfg.IsAtWork(ctx, run) })
 		if err != nil {
 			return 0, true, err
 		}
@@ -148,23 +150,23 @@ func (c *scheduler) LookAtSchedule(id string) (wait time.Duration, more bool, er
 			return 0, false, c.cleanUpDeleted(ctx, id, s)
 		}
 	}
-	return laneRetryMin, true, nil
+	return retryMin, true, nil
 }
 
 // cleanUpDeleted removes what a deleted schedule has left, unless that was done before.
-func (c *scheduler) cleanUpDeleted(ctx context.Context, id string, s *schedule.State) error {
+func (c *Scheduler) cleanUpDeleted(ctx context.Context, id string, s *schedule.State) error {
 	if s.Exists() || s.Deleted == 0 {
 		return nil
 	}
 	if err := c.cfg.Triggers.Close(ctx, id); err != nil {
 		return err
 	}
-	return c.schedules.purgeSchedule(ctx, id, s.Deleted)
+	return c.logs.purge(ctx, id, s.Deleted)
 }
 
 // decideDue appends a decision. wait is how much too early it was by the clock of the log.
-func (c *scheduler) decideDue(ctx context.Context, id string, f schedule.Due) (wait time.Duration, err error) {
-	s, err := c.schedules.appendToSchedule(ctx, id, f)
+func (c *Scheduler) decideDue(ctx context.Context, id string, f schedule.Due) (wait time.Duration, err error) {
+	s, err := c.logs.append(ctx, id, f)
 	if err != nil {
 		return 0, err
 	}
@@ -178,76 +180,61 @@ func (c *scheduler) decideDue(ctx context.Context, id string, f schedule.Due) (w
 }
 
 // openDue opens the run of a due time, and appends that it did. Two nodes that do the same open one run.
-func (c *scheduler) openDue(ctx context.Context, id string, s *schedule.State, act schedule.Open) error {
+func (c *Scheduler) openDue(ctx context.Context, id string, s *schedule.State, act schedule.Open) error {
 	refused, err := c.openScheduled(ctx, s, act.Run, "")
 	if err != nil {
 		return err
 	}
 	if refused != nil {
-		_, err = c.schedules.appendToSchedule(ctx, id, schedule.NewRefused(act.DueMS, "", refused.Text))
+		_, err = c.logs.append(ctx, id, schedule.NewRefused(act.DueMS, "", refused.Text))
 		c.publishMissed(id, act.DueMS, event.ScheduleMissed{Why: schedule.WhyRefused, Missed: 1, Detail: refused.Text})
 	} else {
-		_, err = c.schedules.appendToSchedule(ctx, id, schedule.Fired{DueMS: act.DueMS, Run: act.Run})
+		_, err = c.logs.append(ctx, id, schedule.Fired{DueMS: act.DueMS, Run: act.Run})
 		c.publishFired(id, event.ScheduleFired{RunID: act.Run, Due: formatMS(act.DueMS), Missed: act.Missed})
 	}
 	return err
 }
 
 // condenseSchedule keeps the log of a schedule short.
-func (c *scheduler) condenseSchedule(ctx context.Context, id string, s *schedule.State) error {
+func (c *Scheduler) condenseSchedule(ctx context.Context, id string, s *schedule.State) error {
 	f, long := s.Condense()
 	if !long {
 		return nil
 	}
-	s, err := c.schedules.appendToSchedule(ctx, id, f)
+	s, err := c.logs.append(ctx, id, f)
 	if err != nil {
 		return err
 	}
-	return c.schedules.purgeSchedule(ctx, id, s.Condensed)
+	return c.logs.purge(ctx, id, s.Condensed)
 }
 
 // openScheduled opens a run of a schedule, with a text below its prompt. refused says why it can never be
 // opened; err is for what may go by.
-func (c *scheduler) openScheduled(ctx context.Context, s *schedule.State, run, text string) (refused *client.Error, err error) {
+func (c *Scheduler) openScheduled(ctx context.Context, s *schedule.State, run, text string) (refused *client.Error, err error) {
 	r := scheduledRequest(s)
 	if r == nil {
 		return &client.Error{Code: client.CodeBad, Text: "the request of the schedule does not decode"}, nil
 	}
 	r.RunID, r.Prompt, r.Outside, r.Owner = run, r.Prompt+text, r.Outside || text != "", s.Owner
 	_, err = c.work.CallRecovered(ctx, "schedule", func(ctx context.Context, _ []byte) (any, error) {
-		if err := c.owners.checkOwnRun(ctx, run, s.Owner); err != nil {
-			return nil, err
-		}
-		return c.opener.openRun(ctx, *r)
+		return nil, c.cfg.OpenRun(ctx, *r)
 	}, nil)
 	if err == nil || refuse.IsGone(err) { // it was opened before, and deleted since
 		return nil, nil
 	}
-	known := c.cfg.newRefusal("run", err)
+	known := c.cfg.NewRefusal(err)
 	if known.Code >= client.CodeInternal || known.Code == client.CodeLimit {
 		return nil, err
 	}
 	return known, nil
 }
 
-func (c *scheduler) publishFired(id string, f event.ScheduleFired) {
+func (c *Scheduler) publishFired(id string, f event.ScheduleFired) {
 	f.Schedule = id
-	c.publishScheduled(event.KindScheduleFired, id+"."+f.RunID, f)
+	c.cfg.Publish(event.KindScheduleFired, id+"."+f.RunID, f)
 }
 
-func (c *scheduler) publishMissed(id string, due int64, f event.ScheduleMissed) {
+func (c *Scheduler) publishMissed(id string, due int64, f event.ScheduleMissed) {
 	f.Schedule, f.Due = id, formatMS(due)
-	c.publishScheduled(event.KindScheduleMissed, fmt.Sprintf("%s.%d", id, due), f)
-}
-
-// publishScheduled publishes an event of a schedule. Two nodes that do the same give it the same id.
-func (c *scheduler) publishScheduled(kind event.Kind, what string, data any) {
-	c.cfg.Publish(activation.NewPublished(c.cfg.Now().UnixMilli(), event.Published{ID: fmt.Sprintf("%s#%s.%s", ClusterRun, what, kind), Run: ClusterRun,
-		Agent: strings.ToLower(c.cfg.Name), Node: c.cfg.Name, Kind: kind, Data: data}))
-}
-
-// isAtWork reports whether a run has not ended.
-func (c *scheduler) isAtWork(ctx context.Context, run string) (bool, error) {
-	st, err := c.lanes.standingOf(ctx, run)
-	return st.Phase == lane.Unbegun || st.Phase == lane.Live, err
+	c.cfg.Publish(event.KindScheduleMissed, fmt.Sprintf("%s.%d", id, due), f)
 }

@@ -1,4 +1,4 @@
-package control
+package schedules
 
 import (
 	"context"
@@ -24,7 +24,7 @@ const (
 )
 
 // takeMessage waits for the next message of a trigger and begins its run. wait is when the next may come.
-func (c *scheduler) takeMessage(ctx context.Context, id string, s *schedule.State) (wait time.Duration, err error) {
+func (c *Scheduler) takeMessage(ctx context.Context, id string, s *schedule.State) (wait time.Duration, err error) {
 	if ms := s.TriggerWaitMS(c.cfg.Now().UnixMilli()); ms > 0 {
 		return time.Duration(ms) * time.Millisecond, nil
 	}
@@ -43,7 +43,7 @@ func (c *scheduler) takeMessage(ctx context.Context, id string, s *schedule.Stat
 
 // beginByMessage begins the run of a message, unless one with the same Nats-Msg-Id began one. The log decides which run
 // that is, so a message that comes again, or to two nodes, begins one run.
-func (c *scheduler) beginByMessage(ctx context.Context, id string, s *schedule.State, m *bus.TriggerMessage) error {
+func (c *Scheduler) beginByMessage(ctx context.Context, id string, s *schedule.State, m *bus.TriggerMessage) error {
 	key := m.ID
 	if len(key) > triggerIDBytesMax {
 		sum := sha256.Sum256([]byte(key))
@@ -52,7 +52,7 @@ func (c *scheduler) beginByMessage(ctx context.Context, id string, s *schedule.S
 	taken, again := s.Find(key)
 	if !again {
 		var err error
-		if s, err = c.schedules.appendToSchedule(ctx, id, schedule.Taken{ID: key, Run: s.RunID(id, m.At.UnixMilli(), key)}); err != nil {
+		if s, err = c.logs.append(ctx, id, schedule.Taken{ID: key, Run: s.RunID(id, m.At.UnixMilli(), key)}); err != nil {
 			return err
 		}
 		var there bool
@@ -69,7 +69,7 @@ func (c *scheduler) beginByMessage(ctx context.Context, id string, s *schedule.S
 	}
 	if refused != nil {
 		c.publishMissed(id, m.At.UnixMilli(), event.ScheduleMissed{Why: schedule.WhyRefused, Missed: 1, Detail: refused.Text})
-		_, err = c.schedules.appendToSchedule(ctx, id, schedule.NewRefused(0, taken.Run, refused.Text))
+		_, err = c.logs.append(ctx, id, schedule.NewRefused(0, taken.Run, refused.Text))
 		return err
 	}
 	if !again {
