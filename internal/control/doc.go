@@ -23,7 +23,7 @@
 //   - list.go: the lists of the index
 //   - findrun.go, runview.go, runviews.go, describe.go, viewer.go: one run or many, by rows and by what their logs have since
 //   - events.go, logs.go, transcript.go: events, entries and messages again
-//   - open.go, dryrun.go, queue.go, localrun.go, room.go, runlocks.go: opening runs, and waiting for them
+//   - open.go, reopen.go, dryrun.go, queue.go, localrun.go, room.go, runlocks.go: opening runs, and waiting for them
 //   - history.go, uploads.go, attach.go: histories and files with which runs begin
 //   - commander.go, answers.go, approvals.go, storedanswers.go, context.go, backlog.go, permissions.go, subtreelimit.go,
 //     handoff.go: commands for live runs

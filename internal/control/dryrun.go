@@ -17,17 +17,16 @@ func (c *opener) previewRun(ctx context.Context, r client.RunRequest) (any, erro
 	if err := c.checkUnused(ctx, r.RunID); err != nil {
 		return nil, err
 	}
-	asked := r.Conversation
-	r, err := c.keeper.withConversation(ctx, r)
+	meant, err := c.resolveRequest(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	opened, accepted, err := c.buildOpened(ctx, r, asked)
+	opened, accepted, err := c.buildOpened(ctx, meant, r.Conversation)
 	if err != nil {
 		return nil, err
 	}
 	preview := previewOpened(opened)
-	accepted.Conversation, accepted.Preview = r.Conversation, &preview
+	accepted.Conversation, accepted.Preview = meant.Conversation, &preview
 	return accepted, nil
 }
 

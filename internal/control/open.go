@@ -14,9 +14,7 @@ import (
 	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/control/runimport"
 	"github.com/troupe-run/troupe/internal/control/runindex"
-	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/control/schedules"
-	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/telemetry"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -72,42 +70,22 @@ func opensAtOnce(synced bool) int {
 	return opensPerProcessor
 }
 
-// openRun opens a run, or continues the one that has this id. The log comes first: the index is written after it.
+// openRun opens a run, or continues the one that has this id. The order of its steps:
+//
+//   - checkRunRequest refuses what is wrong whatever there is, and changes nothing.
+//   - openOtherwise serves the requests that open no run here: of a schedule, of a fork of a tree, of a dry run.
+//   - lockRun comes before the first look, so that of two owners the second is refused before it appends.
+//   - continueExisting comes before all that may refuse a new run: a request that is repeated gets its run.
+//   - openNew opens the run.
 func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) {
-	if r.Instead != "" {
-		if err := refuseAgentProgram(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if err := cmp.Or(bounds.CheckRunID(r.RunID), checkNamedOwner(r.Owner), checkPreview(r)); err != nil {
+	if err := checkRunRequest(ctx, r); err != nil {
 		return nil, err
 	}
-	if !schedules.TimesOf(r).IsEmpty() {
-		if err := checkCreator(ctx); err != nil {
-			return nil, err
-		}
-		return c.schedules.Create(ctx, r)
-	} else if r.Zone != "" || r.Missed != "" || r.Overlap != "" {
-		return nil, &client.Error{Code: client.CodeBad, Text: "zone, missed and overlap are only valid with a schedule", Hint: "add at or every, or leave them out"}
+	r.Trace = traceOf(ctx, r)
+	if reply, handled, err := c.openOtherwise(ctx, r); handled || err != nil {
+		return reply, err
 	}
-	if header, ok := ctx.Value(traceKey{}).(string); ok && r.Trace == "" {
-		r.Trace = header
-	}
-	// the value of the caller goes into each log of the run, and to MCP servers
-	r.Trace = telemetry.CleanTraceparent(r.Trace)
-	if point, ok := runimport.ParseForkPoint(r.Fork); ok && !r.Resume {
-		return c.forker.Fork(ctx, r, point)
-	}
-	if r.Instead != "" {
-		return nil, &client.Error{Code: client.CodeBad, Text: "`instead` is only valid with a fork of a tree", Hint: "name the result or the question that it replaces: fork is RUN@AGENT:CALL or RUN@AGENT:QUESTION"}
-	}
-	if len(r.Layers) > 0 {
-		return nil, &client.Error{Code: client.CodeBad, Text: "`layers` are only valid with a fork of a tree", Hint: "name them in an agent file, or set them while the run works: `troupe context RUN --layer NAME=TEXT`"}
-	}
-	if r.DryRun {
-		return c.previewRun(ctx, r)
-	}
-	done, err := c.locks.lockRun(ctx, r.RunID) // so that of two owners the second is refused before it appends
+	done, err := c.locks.lockRun(ctx, r.RunID)
 	if err != nil {
 		return nil, err
 	}
@@ -115,17 +93,26 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if accepted, exists, err := c.continueExisting(ctx, r); exists || err != nil {
 		return accepted, err
 	}
+	return c.openNew(ctx, r)
+}
+
+// openNew opens a run whose id is free. The order of its steps:
+//
+//   - Room and queue are checked before anything is read or written.
+//   - resolveRequest names the conversation and the owner, which the first entry holds for good.
+//   - buildOpened makes the first entry. It appends a requested history before it, which the root reads first.
+//   - appendOpened appends the first entry: from here on the run exists, and works.
+//   - addRow comes after it: a row without a log would be that of a lost run.
+//   - enterLane comes last, because a lane reads the rows of its runs.
+func (c *opener) openNew(ctx context.Context, r client.RunRequest) (any, error) {
 	if err := cmp.Or(c.admission.checkRoom(ctx), c.cfg.Queue.checkFull()); err != nil {
 		return nil, err
 	}
-	asked := r.Conversation
-	if r, err = c.keeper.withConversation(ctx, r); err != nil {
+	meant, err := c.resolveRequest(ctx, r)
+	if err != nil {
 		return nil, err
 	}
-	if r.Owner, err = c.forkOwner(ctx, r); err != nil {
-		return nil, err
-	}
-	opened, accepted, err := c.buildOpened(ctx, r, asked)
+	opened, accepted, err := c.buildOpened(ctx, meant, r.Conversation)
 	if err != nil {
 		return nil, err
 	}
@@ -136,11 +123,67 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 		c.purgeUploadedHistory(ctx, mailbox.At(r.RunID, string(spec.Root)).In(opened.RootPlace()))
 	}
 	err = c.addRow(ctx, client.RunInfo{RunID: r.RunID, State: client.RunLive, Title: runindex.TitleOf(r.Prompt), Agent: opened.Root, Model: accepted.Model, Node: c.cfg.Name, Owner: opened.Owner,
-		Started: time.Now().UTC().Format(time.RFC3339), Conversation: r.Conversation})
-	if err != nil || r.Conversation == "" {
+		Started: time.Now().UTC().Format(time.RFC3339), Conversation: meant.Conversation})
+	if err != nil || meant.Conversation == "" {
 		return accepted, err
 	}
-	return c.keeper.enterLane(ctx, r.Conversation, accepted)
+	return c.keeper.enterLane(ctx, meant.Conversation, accepted)
+}
+
+// checkRunRequest refuses what no request may have, or what its sender may not ask for.
+func checkRunRequest(ctx context.Context, r client.RunRequest) error {
+	if r.Instead != "" {
+		if err := refuseAgentProgram(ctx); err != nil {
+			return err
+		}
+	}
+	if err := cmp.Or(bounds.CheckRunID(r.RunID), checkNamedOwner(r.Owner), checkPreview(r)); err != nil {
+		return err
+	}
+	if schedules.TimesOf(r).IsEmpty() && (r.Zone != "" || r.Missed != "" || r.Overlap != "") {
+		return &client.Error{Code: client.CodeBad, Text: "zone, missed and overlap are only valid with a schedule", Hint: "add at or every, or leave them out"}
+	}
+	return nil
+}
+
+// traceOf returns the trace context of a request, or of its header. It goes into each log of the run, and to MCP servers.
+func traceOf(ctx context.Context, r client.RunRequest) string {
+	header, _ := ctx.Value(traceKey{}).(string) // requests of this node itself have none
+	return telemetry.CleanTraceparent(cmp.Or(r.Trace, header))
+}
+
+// openOtherwise makes a schedule, forks a tree or answers a dry run, and refuses what only such a request may have. handled
+// is false if a run is to be opened here.
+func (c *opener) openOtherwise(ctx context.Context, r client.RunRequest) (reply any, handled bool, err error) {
+	point, isFork := runimport.ParseForkPoint(r.Fork)
+	switch {
+	case !schedules.TimesOf(r).IsEmpty():
+		if err := checkCreator(ctx); err != nil {
+			return nil, true, err
+		}
+		reply, err = c.schedules.Create(ctx, r)
+	case isFork && !r.Resume:
+		reply, err = c.forker.Fork(ctx, r, point)
+	case r.Instead != "":
+		err = &client.Error{Code: client.CodeBad, Text: "`instead` is only valid with a fork of a tree", Hint: "name the result or the question that it replaces: fork is RUN@AGENT:CALL or RUN@AGENT:QUESTION"}
+	case len(r.Layers) > 0:
+		err = &client.Error{Code: client.CodeBad, Text: "`layers` are only valid with a fork of a tree", Hint: "name them in an agent file, or set them while the run works: `troupe context RUN --layer NAME=TEXT`"}
+	case r.DryRun:
+		reply, err = c.previewRun(ctx, r)
+	default:
+		return nil, false, nil
+	}
+	return reply, true, err
+}
+
+// resolveRequest returns a request with the conversation and the owner that it means.
+func (c *opener) resolveRequest(ctx context.Context, r client.RunRequest) (client.RunRequest, error) {
+	r, err := c.keeper.withConversation(ctx, r)
+	if err != nil {
+		return r, err
+	}
+	r.Owner, err = c.forkOwner(ctx, r)
+	return r, err
 }
 
 // forkOwner returns the owner of a new run: the fork that an operator makes has the owner of its original, unless it is
@@ -152,31 +195,6 @@ func (c *opener) forkOwner(ctx context.Context, r client.RunRequest) (owner stri
 	from, _, _ := strings.Cut(r.Fork, "@")
 	owner, _, err = c.owners.ownerOf(ctx, from)
 	return owner, err
-}
-
-// continueExisting handles a request whose run exists, was deleted, or must exist (resume). handled is false if a new
-// run is to be opened.
-func (c *opener) continueExisting(ctx context.Context, r client.RunRequest) (accepted client.RunAccepted, handled bool, err error) {
-	if isNew, err := c.lookup.isNewRun(ctx, r.RunID); err != nil || isNew && !r.Resume {
-		return accepted, false, err
-	}
-	if known, ok, err := c.cfg.Runs.GetRow(ctx, r.RunID); err != nil {
-		return accepted, false, err
-	} else if known.Removing {
-		return accepted, true, refuse.RunDeleted(r.RunID)
-	} else if ok {
-		if r.Owner != "" { // another owner may have opened it since the request came
-			if err := c.owners.checkOwnRun(ctx, r.RunID, r.Owner); err != nil {
-				return accepted, true, err
-			}
-		}
-		accepted, err = c.reopenRun(ctx, known.RunInfo, r)
-		return accepted, true, err
-	}
-	if err := runlog.ExplainMissing(ctx, c.cfg.Post, r.RunID); r.Resume || !refuse.IsNotFound(err) {
-		return accepted, true, err
-	}
-	return accepted, false, nil
 }
 
 // buildOpened builds the first entry of a run. It first appends a requested history to the root's log. asked is the
@@ -228,21 +246,6 @@ func (c *opener) purgeUploadedHistory(ctx context.Context, root mailbox.Address)
 	}
 }
 
-// reopenRun continues a run that exists already.
-func (c *opener) reopenRun(ctx context.Context, known client.RunInfo, r client.RunRequest) (client.RunAccepted, error) {
-	if err := c.refuseIfLogsLost(ctx, known); err != nil {
-		return client.RunAccepted{}, err
-	}
-	if err := c.setTimeLimit(ctx, known, r); err != nil {
-		return client.RunAccepted{}, err
-	}
-	accepted := c.acceptExisting(ctx, known, r)
-	if err := c.cfg.Node.Resume(ctx, r.RunID); err != nil || known.Conversation == "" {
-		return accepted, err
-	}
-	return c.keeper.enterLane(ctx, known.Conversation, accepted)
-}
-
 // addRow adds the row of a run that was opened. A short run may have ended already, and its row may say so: that
 // state stays.
 func (c *opener) addRow(ctx context.Context, info client.RunInfo) error {
@@ -260,36 +263,6 @@ func (c *opener) addRow(ctx context.Context, info client.RunInfo) error {
 		return nil
 	}
 	return err
-}
-
-// setTimeLimit sets the time limit of a resume request on a run that has not ended. The limit counts the
-// work time of each agent from now on.
-func (c *opener) setTimeLimit(ctx context.Context, known client.RunInfo, r client.RunRequest) error {
-	switch {
-	case !r.Resume || r.TimeoutMS == 0 || known.State == client.RunFinished:
-		return nil
-	case r.TimeoutMS < 0 || r.TimeoutMS > spec.TimeoutMaxMS:
-		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("timeout_ms is %d, must be between 0 and %d", r.TimeoutMS, int64(spec.TimeoutMaxMS)), Hint: "0 leaves the limit as it is"}
-	}
-	f := supervisor.LimitSet{Patch: true, SoftMS: r.TimeoutMS, HardMS: spec.HardLimitMS(r.TimeoutMS)}
-	_, err := c.commander.appendCommand(ctx, r.RunID, client.NewID(), "", "", f.Kind(), f)
-	return err
-}
-
-// refuseIfLogsLost returns an error if a run that has not ended has no logs: the row of a run is written after its
-// log, so the log was lost. No actor is left to record the loss, so it ends the row.
-func (c *opener) refuseIfLogsLost(ctx context.Context, known client.RunInfo) error {
-	if known.State == client.RunFinished {
-		return nil
-	}
-	logs, err := c.cfg.Post.Addresses(ctx, known.RunID)
-	if err != nil || len(logs) > 0 {
-		return err
-	}
-	if err := c.canceler.endRow(ctx, known, noLogLeft); err != nil {
-		return err
-	}
-	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("%s: %s: %s", known.RunID, spec.LogDamaged, noLogLeft), Hint: "`troupe list` shows the runs"}
 }
 
 // appendOpened appends the first entry of a run. It refuses an owner whose entry is not the first: another one has

@@ -44,7 +44,7 @@ func (c scheduledRuns) prepare(ctx context.Context, r client.RunRequest) (client
 	if err := c.admission.checkRoom(ctx); err != nil {
 		return r, err
 	}
-	return c.keeper.withConversation(ctx, r)
+	return c.opener.resolveRequest(ctx, r)
 }
 
 func (c scheduledRuns) build(ctx context.Context, r client.RunRequest, asked string) (client.RunAccepted, error) {
