@@ -16,6 +16,7 @@ import (
 type attachments struct {
 	cfg       *Config
 	locks     *runLocks
+	lookup    *lookup
 	admission *admission
 }
 
@@ -63,18 +64,15 @@ func (c *attachments) attachPart(ctx context.Context, r client.AttachRequest) (a
 // deleted, or that exists without them, and parts for which there is no room (PROTOCOL
 // P16).
 func (c *attachments) checkAttachable(ctx context.Context, r client.AttachRequest) error {
-	_, listed, err := c.cfg.Runs.Get(ctx, r.RunID)
+	_, taken, err := c.lookup.findTaken(ctx, r.RunID)
 	if err != nil {
 		return err
 	}
-	if listed {
+	if taken {
 		_, _, err := c.cfg.Blobs.Get(ctx, r.RunID, mailbox.BlobRef(r.Data), 0, 1)
 		if errors.Is(err, mailbox.ErrNoBlob) {
 			return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("run %s exists already", r.RunID), Hint: "choose another run_id"}
 		}
-		return err
-	}
-	if err := runlog.ExplainMissing(ctx, c.cfg.Post, r.RunID); !refuse.IsNotFound(err) {
 		return err
 	}
 	return c.admission.checkRoom(ctx)

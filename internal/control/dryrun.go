@@ -5,17 +5,17 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/control/schedules"
-	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
 // previewRun answers a request with dry_run: it builds the run as openRun does, with the same refusals, and stores nothing.
 // The order in a conversation, and the room of the server, are looked at when the run is opened.
 func (c *opener) previewRun(ctx context.Context, r client.RunRequest) (any, error) {
-	if err := c.checkUnused(ctx, r.RunID); err != nil {
+	if _, taken, err := c.lookup.findTaken(ctx, r.RunID); err != nil {
 		return nil, err
+	} else if taken {
+		return nil, &client.Error{Code: client.CodeConflict, Text: "the run " + r.RunID + " exists already", Hint: "troupe describe " + r.RunID + " shows what it was opened with"}
 	}
 	meant, err := c.resolveRequest(ctx, r)
 	if err != nil {
@@ -28,23 +28,6 @@ func (c *opener) previewRun(ctx context.Context, r client.RunRequest) (any, erro
 	preview := previewOpened(opened)
 	accepted.Conversation, accepted.Preview = meant.Conversation, &preview
 	return accepted, nil
-}
-
-// checkUnused refuses the id of a run that exists, or was deleted.
-func (c *opener) checkUnused(ctx context.Context, run string) error {
-	isNew, err := c.lookup.isNewRun(ctx, run)
-	if err != nil || isNew {
-		return err
-	}
-	if _, ok, err := c.cfg.Runs.GetRow(ctx, run); err != nil {
-		return err
-	} else if ok {
-		return &client.Error{Code: client.CodeConflict, Text: "the run " + run + " exists already", Hint: "troupe describe " + run + " shows what it was opened with"}
-	}
-	if err := runlog.ExplainMissing(ctx, c.cfg.Post, run); !refuse.IsNotFound(err) {
-		return err
-	}
-	return nil
 }
 
 // checkPreview refuses of a request with dry_run what a dry run cannot answer without a write, or has nothing to say about.

@@ -64,8 +64,34 @@ func (c *lookup) findRun(ctx context.Context, run string) (runindex.Row, error) 
 	return i, err
 }
 
-// isNewRun reports whether a run certainly has no row and no supervisor log. It is false whenever this node does not
-// own the index.
+// findTaken answers whether a new run may have an id: taken is false if it is free, and true with the row of the run that
+// has it. If the run was deleted, or its restore is not whole, the error says so. A run without a row, whose opener died
+// before it wrote one, does not take its id: a second request to open it appends a first entry again, and the older one
+// counts.
+//
+// Two others ask the index alone, because they read all logs of the run besides: package runimport, which continues an
+// import that is not whole, and removeRun.
+func (c *lookup) findTaken(ctx context.Context, run string) (row runindex.Row, taken bool, err error) {
+	if isNew, err := c.isNewRun(ctx, run); isNew || err != nil {
+		return row, false, err
+	}
+	row, listed, err := c.cfg.Runs.GetRow(ctx, run)
+	switch {
+	case err != nil:
+		return row, false, err
+	case row.Removing:
+		return row, false, refuse.RunDeleted(run)
+	case listed:
+		return row, true, nil
+	}
+	if err := runlog.ExplainMissing(ctx, c.cfg.Post, run); !refuse.IsNotFound(err) {
+		return row, false, err
+	}
+	return row, false, nil
+}
+
+// isNewRun reports whether a run certainly has no row and no supervisor log, by one read of a log. It is false whenever
+// this node does not own the index.
 func (c *lookup) isNewRun(ctx context.Context, run string) (bool, error) {
 	if !c.cfg.Runs.HasNoRow(run) {
 		return false, nil

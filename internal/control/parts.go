@@ -46,7 +46,8 @@ type parts struct {
 }
 
 func newParts(cfg *Config) *parts {
-	p := &parts{cfg: cfg, locks: &runLocks{}, states: runlog.NewSupervisorStates(), lookup: &lookup{cfg}, owners: &ownerCheck{cfg}, admission: &admission{cfg: cfg}}
+	p := &parts{cfg: cfg, locks: &runLocks{}, states: runlog.NewSupervisorStates(), lookup: &lookup{cfg}, owners: &ownerCheck{cfg}}
+	p.admission = &admission{cfg: cfg, lookup: p.lookup}
 	p.schedules = schedules.NewRegistry(scheduleConfig(p))
 	p.views = &runViews{cfg, p.lookup, p.states}
 	p.lanes = &laneLogs{cfg, p.lookup, p.owners, p.views}
@@ -55,7 +56,7 @@ func newParts(cfg *Config) *parts {
 	p.remover = &remover{cfg, p.locks, p.lanes, p.schedules, p.canceler}
 	p.histories = &histories{cfg, p.lookup, p.views, p.admission}
 	p.keeper = newLaneKeeper(p)
-	p.attachments = &attachments{cfg, p.locks, p.admission}
+	p.attachments = &attachments{cfg, p.locks, p.lookup, p.admission}
 	imports := importConfig(p)
 	p.restorer = runimport.NewRestorer(imports)
 	p.opener = newOpener(p, runimport.NewForker(imports))

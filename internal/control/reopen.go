@@ -6,34 +6,28 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// continueExisting handles a request whose run exists, was deleted, or must exist (resume). handled is false if a new
-// run is to be opened.
-func (c *opener) continueExisting(ctx context.Context, r client.RunRequest) (accepted client.RunAccepted, handled bool, err error) {
-	if isNew, err := c.lookup.isNewRun(ctx, r.RunID); err != nil || isNew && !r.Resume {
+// continueExisting handles a request whose run exists, was deleted, or must exist (resume). exists is false if a new run
+// is to be opened.
+func (c *opener) continueExisting(ctx context.Context, r client.RunRequest) (accepted client.RunAccepted, exists bool, err error) {
+	known, exists, err := c.lookup.findTaken(ctx, r.RunID)
+	switch {
+	case err != nil:
 		return accepted, false, err
-	}
-	if known, ok, err := c.cfg.Runs.GetRow(ctx, r.RunID); err != nil {
-		return accepted, false, err
-	} else if known.Removing {
-		return accepted, true, refuse.RunDeleted(r.RunID)
-	} else if ok {
-		if r.Owner != "" { // another owner may have opened it since the request came
-			if err := c.owners.checkOwnRun(ctx, r.RunID, r.Owner); err != nil {
-				return accepted, true, err
-			}
+	case !exists && r.Resume:
+		return accepted, false, refuse.NoRun(r.RunID)
+	case !exists:
+		return accepted, false, nil
+	case r.Owner != "": // another owner may have opened it since the request came
+		if err := c.owners.checkOwnRun(ctx, r.RunID, r.Owner); err != nil {
+			return accepted, true, err
 		}
-		accepted, err = c.reopenRun(ctx, known.RunInfo, r)
-		return accepted, true, err
 	}
-	if err := runlog.ExplainMissing(ctx, c.cfg.Post, r.RunID); r.Resume || !refuse.IsNotFound(err) {
-		return accepted, true, err
-	}
-	return accepted, false, nil
+	accepted, err = c.reopenRun(ctx, known.RunInfo, r)
+	return accepted, true, err
 }
 
 // reopenRun continues a run that exists already.

@@ -18,8 +18,9 @@ const roomFresh = time.Second
 
 // admission refuses requests of new runs for which there is no room, or whose id is taken.
 type admission struct {
-	cfg  *Config
-	room storeRoom
+	cfg    *Config
+	lookup *lookup
+	room   storeRoom
 }
 
 // storeRoom is the newest measurement of the room in the logs and the index that found room. A
@@ -74,12 +75,12 @@ func (c *admission) checkRoom(ctx context.Context) error {
 
 // checkUnopened refuses requests that may only come before a run exists.
 func (c *admission) checkUnopened(ctx context.Context, run string) error {
-	_, ok, err := c.cfg.Runs.Get(ctx, run)
-	if err == nil && ok {
-		err = &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("run %s exists already", run), Hint: "choose another run_id"}
+	_, taken, err := c.lookup.findTaken(ctx, run)
+	switch {
+	case err != nil:
+		return err
+	case taken:
+		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("run %s exists already", run), Hint: "choose another run_id"}
 	}
-	if err == nil {
-		err = c.checkRoom(ctx)
-	}
-	return err
+	return c.checkRoom(ctx)
 }
