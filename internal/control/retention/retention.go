@@ -98,6 +98,9 @@ func (r *Retention) runPass(ctx context.Context, now time.Time) error {
 	if err := p.measure(ctx); err != nil {
 		return err
 	}
+	if err := p.removeStrays(ctx); err != nil {
+		return err
+	}
 	if err := p.removeAll(ctx); err != nil {
 		return err
 	}
@@ -129,12 +132,13 @@ type pass struct {
 	runs             []endedRun
 	listed           map[string]bool // all runs of the index
 	use              storageUse
+	strays           []string // runs that were never opened and whose attachments may be removed
 	isInFullestStore func(mailbox.Address) bool
 	now              time.Time
 	failures         int // removals that failed in this pass
 }
 
-// measure finds what the stores hold.
+// measure finds what the stores hold, and which attachments belong to no run. It removes nothing.
 func (p *pass) measure(ctx context.Context) (err error) {
 	var use storageUse
 	if use.logs.used, use.logs.most, err = p.cfg.Store.Room(ctx); err != nil {
@@ -161,8 +165,8 @@ func (p *pass) measure(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	p.use = use
-	return p.removeStrays(ctx, strays)
+	p.use, p.strays = use, strays
+	return nil
 }
 
 // excludeStrays subtracts the attachments of runs that were never opened, so that uploads alone cannot force the
@@ -182,8 +186,8 @@ func (p *pass) excludeStrays(ctx context.Context, use storageUse) (rest storageU
 }
 
 // removeStrays removes the attachments of runs that were never opened. It returns an error if the pass must end.
-func (p *pass) removeStrays(ctx context.Context, runs []string) error {
-	for _, run := range runs {
+func (p *pass) removeStrays(ctx context.Context) error {
+	for _, run := range p.strays {
 		within, cancel := context.WithTimeout(ctx, removalTimeout)
 		_, _, err := p.cfg.RemoveRun(within, run, true)
 		cancel()
