@@ -29,6 +29,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cli"
 	"github.com/troupe-run/troupe/internal/cli/serve"
+	"github.com/troupe-run/troupe/internal/cluster"
 	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/logstore/local"
 	"github.com/troupe-run/troupe/internal/node"
@@ -229,7 +230,7 @@ func halfRun() {
 	buckets, err := bus.ConnectBuckets(ctx, nc, bus.BucketConfig{})
 	check(err)
 	runs := runindex.Open(buckets)
-	lease, err := runindex.RecordOwner(ctx, buckets, "half")
+	lease, err := cluster.RecordOwner(ctx, buckets, "half")
 	check(err)
 	choice, err := provider.Choose(ctx, provider.Config{Model: "script/" + path})
 	check(err)

@@ -18,7 +18,6 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/cluster/shard"
 	"github.com/troupe-run/troupe/internal/control"
-	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -49,7 +48,7 @@ func (p poolList) countSlots() (n int) {
 // begins to hold shards only in KeepShards, once its actors can act on them. After an error it may be called again.
 func (o *Owner) ConfigureActors(ctx context.Context, b *bus.Buckets, cfg *actors.Config) error {
 	if o.cfg.Alone {
-		lease, err := runindex.RecordOwner(ctx, b, fmt.Sprintf("%s pid %d", o.cfg.Name, os.Getpid()))
+		lease, err := RecordOwner(ctx, b, fmt.Sprintf("%s pid %d", o.cfg.Name, os.Getpid()))
 		if err != nil {
 			return err
 		}
@@ -82,6 +81,16 @@ func (o *Owner) ConfigureActors(ctx context.Context, b *bus.Buckets, cfg *actors
 	cfg.Alive, cfg.Busy = count(l.reading.shells), count(l.busy)
 	cfg.Serves = func(pool string) bool { return len(o.ServingNodes(pool)) > 0 }
 	return nil
+}
+
+// RecordOwner records that this process alone owns all logs. The revision of that write orders its
+// activations after those of all earlier owners.
+func RecordOwner(ctx context.Context, b *bus.Buckets, owner string) (revision uint64, err error) {
+	revision, err = b.Shards.PutString(ctx, "all", owner)
+	if err != nil {
+		return 0, fmt.Errorf("cluster: own the shards: %w", err)
+	}
+	return revision, nil
 }
 
 // openPools opens the pools that this node serves, and creates missing ones.

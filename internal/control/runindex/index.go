@@ -45,16 +45,6 @@ func Open(b *bus.Buckets) *Index {
 	return &Index{kv: b.Runs, ListQuiet: ListQuietDefault}
 }
 
-// RecordOwner records that this process owns the logs. The revision of that write orders its
-// activations after those of all earlier owners.
-func RecordOwner(ctx context.Context, b *bus.Buckets, owner string) (revision uint64, err error) {
-	revision, err = b.Shards.PutString(ctx, "all", owner)
-	if err != nil {
-		return 0, fmt.Errorf("control: own the shards: %w", err)
-	}
-	return revision, nil
-}
-
 // Add writes the row of a run that has none, and returns the current row. It does not
 // overwrite a row that another writer has added meanwhile: that row may say that the run
 // has ended.
