@@ -144,7 +144,7 @@ func TestTheMarkOfARequestThatIsSentAgainIsYoung(t *testing.T) {
 	if err := runs.SettleAnswer(t.Context(), "r", first, false); err != nil { // by a request that has seen the old mark
 		t.Fatal(err)
 	}
-	row, _, err := runs.GetRow(t.Context(), "r")
+	row, _, err := runs.Get(t.Context(), "r")
 	if err != nil || len(row.Answered) != 1 || row.Answered[0].IsDoubtful(now) {
 		t.Errorf("%v %+v", err, row.Answered)
 	}
@@ -192,7 +192,7 @@ func TestTheMarkOfARunWithoutARowWaitsForIt(t *testing.T) {
 	if err := <-listed; err != nil {
 		t.Fatal(err)
 	}
-	row, _, err := runs.GetRow(t.Context(), "r")
+	row, _, err := runs.Get(t.Context(), "r")
 	if err != nil || len(row.Answered) != 1 {
 		t.Errorf("%+v %v", row.Answered, err)
 	}
@@ -203,7 +203,7 @@ func TestTheMarkOfARunWithoutARowWaitsForIt(t *testing.T) {
 func TestADoubtfulMarkIsCheckedOnce(t *testing.T) {
 	t.Parallel()
 	c := parkedRun(t)
-	row, _, err := c.cfg.Runs.GetRow(t.Context(), "r")
+	row, _, err := c.cfg.Runs.Get(t.Context(), "r")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,20 +224,20 @@ func TestADoubtfulMarkIsCheckedOnce(t *testing.T) {
 		if err := c.cfg.Runs.ClaimAnswer(t.Context(), "r", mark, l.seen()); err != nil {
 			t.Fatal(err)
 		}
-		if row, _, err = c.cfg.Runs.GetRow(t.Context(), "r"); err != nil {
+		if row, _, err = c.cfg.Runs.Get(t.Context(), "r"); err != nil {
 			t.Fatal(err)
 		}
 		if now, err := c.views.viewRun(t.Context(), row); err != nil || len(now.questions()) != 0 {
 			t.Errorf("%s: %+v, %v", tt.what, now.questions(), err)
 		}
-		if row, _, err = c.cfg.Runs.GetRow(t.Context(), "r"); err != nil || len(row.Answered) != 1 || row.Answered[0].Logged != tt.logged {
+		if row, _, err = c.cfg.Runs.Get(t.Context(), "r"); err != nil || len(row.Answered) != 1 || row.Answered[0].Logged != tt.logged {
 			t.Errorf("%s: %+v, %v", tt.what, row.Answered, err)
 		}
 		mark.Logged = tt.logged
 		if err := c.cfg.Runs.SettleAnswer(t.Context(), "r", mark, false); err != nil {
 			t.Fatal(err)
 		}
-		if row, _, err = c.cfg.Runs.GetRow(t.Context(), "r"); err != nil || len(row.Answered) != 0 {
+		if row, _, err = c.cfg.Runs.Get(t.Context(), "r"); err != nil || len(row.Answered) != 0 {
 			t.Errorf("a dropped mark: %+v, %v", row.Answered, err)
 		}
 	}
@@ -268,7 +268,7 @@ func TestARowForgetsNoAnswer(t *testing.T) {
 	if err := runs.ClaimAnswer(t.Context(), "r", mark(runindex.AnsweredMax, time.Now()), runindex.RowSummary{Summary: supervisor.Summary{QuestionsCut: true}}); !client.Busy(err) {
 		t.Errorf("one more, by a Summary that leaves out questions: %v", err)
 	}
-	row, _, err := runs.GetRow(t.Context(), "r")
+	row, _, err := runs.Get(t.Context(), "r")
 	if err != nil || len(row.Answered) != runindex.AnsweredMax || row.IsAllAnswered(open) {
 		t.Errorf("%+v: all answered, %v", row.Answered, err)
 	}

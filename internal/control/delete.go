@@ -160,7 +160,7 @@ func (c *remover) removeRun(ctx context.Context, run string, unopened bool) (rep
 		return reply, 0, err
 	}
 	defer done()
-	row, listed, err := c.cfg.Runs.GetRow(ctx, run)
+	row, listed, err := c.cfg.Runs.Get(ctx, run)
 	if err != nil {
 		return reply, 0, err
 	}

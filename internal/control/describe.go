@@ -34,7 +34,7 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 	if r.Brief {
 		return c.briefRun(ctx, row)
 	}
-	if result, ended, ok := c.cfg.Runs.RecentResult(row.RunID); ok && !r.Describe {
+	if result, ended, ok := c.cfg.Runs.Ends.RecentResult(row.RunID); ok && !r.Describe {
 		runindex.FinishRow(&row.RunInfo, result, ended)
 		return row.RunInfo, nil
 	}

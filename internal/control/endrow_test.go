@@ -32,7 +32,7 @@ func TestARowThatTheGatewayEndsHasEndedNow(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, _, err := c.cfg.Runs.Get(t.Context(), row.RunID)
-		end, ok := runindex.EndOf(got)
+		end, ok := runindex.EndOf(got.RunInfo)
 		if ago := time.Since(end); err != nil || !ok || ago < -time.Second || ago > time.Minute {
 			t.Errorf("%s ended %v (%t, %v): %+v", row.RunID, end, ok, err, got)
 		}

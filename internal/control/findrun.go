@@ -44,7 +44,7 @@ func (c *lookup) findRun(ctx context.Context, run string) (runindex.Row, error) 
 	if mailbox.IsReserved(run) { // a lane is no run, even if a row says so
 		return runindex.Row{}, refuse.NoRun(run)
 	}
-	i, ok, err := c.cfg.Runs.GetRow(ctx, run)
+	i, ok, err := c.cfg.Runs.Get(ctx, run)
 	if i.Removing {
 		return runindex.Row{}, refuse.RunDeleted(run)
 	}
@@ -75,7 +75,7 @@ func (c *lookup) findTaken(ctx context.Context, run string) (row runindex.Row, t
 	if isNew, err := c.isNewRun(ctx, run); isNew || err != nil {
 		return row, false, err
 	}
-	row, listed, err := c.cfg.Runs.GetRow(ctx, run)
+	row, listed, err := c.cfg.Runs.Get(ctx, run)
 	switch {
 	case err != nil:
 		return row, false, err

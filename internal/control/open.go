@@ -246,18 +246,14 @@ func (c *opener) purgeUploadedHistory(ctx context.Context, root mailbox.Address)
 	}
 }
 
-// addRow adds the row of a run that was opened. A short run may have ended already, and its row may say so: that
-// state stays.
+// addRow adds the row of a run that was opened.
 func (c *opener) addRow(ctx context.Context, info client.RunInfo) error {
 	// A run of a conversation is written at once: its lane reads rows from the index.
 	if c.cfg.RowAdded != nil && info.Conversation == "" && c.cfg.Runs.NoteOpened(info) {
 		c.cfg.RowAdded(info.RunID)
 		return nil
 	}
-	err := c.cfg.Runs.ChangeMissing(ctx, info.RunID, func(i *client.RunInfo) {
-		i.Title, i.Model, i.Node, i.Started = info.Title, info.Model, info.Node, info.Started
-		i.State, i.Conversation, i.Owner = cmp.Or(i.State, info.State), info.Conversation, cmp.Or(info.Owner, i.Owner)
-	})
+	err := c.cfg.Runs.AddOpened(ctx, info)
 	if bus.IsFull(err) { // the run works, and its node adds the row once there is room
 		c.cfg.logger().Warn("a run was not added to the index", "run", info.RunID, "error", err)
 		return nil

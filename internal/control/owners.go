@@ -155,7 +155,7 @@ func (c *ownerCheck) checkOwnRun(ctx context.Context, run, owner string) error {
 // ownerOf returns the owner of a run, from the first entry of its log: the row is a hint. exists is false for a run without
 // a log and without a row.
 func (c *ownerCheck) ownerOf(ctx context.Context, run string) (owner string, exists bool, err error) {
-	row, listed, err := c.cfg.Runs.GetRow(ctx, run)
+	row, listed, err := c.cfg.Runs.Get(ctx, run)
 	if err != nil || !listed && bounds.CheckRunID(run) != nil {
 		return "", false, err
 	}

@@ -44,7 +44,7 @@ func TestARequestRepairsARowThatNoNodeWrites(t *testing.T) {
 	}
 	expect := func(what string, state client.RunState, most int) runView {
 		t.Helper()
-		row, _, err := c.cfg.Runs.GetRow(t.Context(), "r")
+		row, _, err := c.cfg.Runs.Get(t.Context(), "r")
 		if err != nil {
 			t.Fatal(err)
 		}

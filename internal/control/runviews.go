@@ -115,7 +115,7 @@ func (c *runViews) checkRow(ctx context.Context, row runindex.Row) (rowFreshness
 
 // readAgain reads the row of a run again.
 func (c *runViews) readAgain(ctx context.Context, l *runView) error {
-	next, there, err := c.cfg.Runs.GetRow(ctx, l.row.RunID)
+	next, there, err := c.cfg.Runs.Get(ctx, l.row.RunID)
 	if err == nil && there {
 		l.row, l.summary = next, next.SummaryOrEmpty()
 	}

@@ -134,7 +134,7 @@ func (c *canceler) awaitMembers(ctx context.Context, l runView, r client.CancelR
 			return l
 		case <-time.After(pause):
 		}
-		row, ok, err := c.cfg.Runs.GetRow(ctx, r.RunID)
+		row, ok, err := c.cfg.Runs.Get(ctx, r.RunID)
 		if err != nil || !ok {
 			row = l.row
 		}

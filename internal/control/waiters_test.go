@@ -27,7 +27,7 @@ func TestACallerIsWokenByTheResultOfItsRun(t *testing.T) {
 	c := waitingControl(t)
 	results := make(chan string, 2)
 	for range 2 {
-		w := c.cfg.Runs.NewWaiter("ours")
+		w := c.cfg.Runs.Ends.NewWaiter("ours")
 		go func() {
 			state, result, err := c.AwaitRun(t.Context(), w, false)
 			w.Close()
@@ -39,8 +39,8 @@ func TestACallerIsWokenByTheResultOfItsRun(t *testing.T) {
 			results <- string(state) + " " + result.Text
 		}()
 	}
-	c.cfg.Runs.NoteResult("other", event.Result{Text: "not ours"})
-	c.cfg.Runs.NoteState("ours", supervisor.State{Phase: supervisor.Over, Run: supervisor.Opened{Run: "ours"}, Outcome: spec.Outcome{Reason: spec.Completed, Text: "done"}})
+	c.cfg.Runs.Ends.NoteResult("other", event.Result{Text: "not ours"})
+	c.cfg.Runs.Ends.NoteState("ours", supervisor.State{Phase: supervisor.Over, Run: supervisor.Opened{Run: "ours"}, Outcome: spec.Outcome{Reason: spec.Completed, Text: "done"}})
 	for range 2 {
 		if got := <-results; got != "finished done" {
 			t.Error(got)
@@ -51,7 +51,7 @@ func TestACallerIsWokenByTheResultOfItsRun(t *testing.T) {
 // TestTheWaitOfACallerEndsWithItsContextAndWithTheNode: it never hangs.
 func TestTheWaitOfACallerEndsWithItsContextAndWithTheNode(t *testing.T) {
 	c := waitingControl(t)
-	w := c.cfg.Runs.NewWaiter("ours")
+	w := c.cfg.Runs.Ends.NewWaiter("ours")
 	defer w.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

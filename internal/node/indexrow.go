@@ -52,7 +52,7 @@ func newIndexWriter(h *Node) *indexWriter {
 
 // recordState writes the state of a run at a place of its supervisor's log.
 func (w *indexWriter) recordState(run string, place uint64, s supervisor.State) {
-	w.node.runs.NoteState(run, s)
+	w.node.runs.Ends.NoteState(run, s)
 	w.node.lanes.recordState(run, s)
 	w.enqueue(run, s.IsParked(), func(r *pendingReport) {
 		if place > r.Place {
@@ -63,7 +63,7 @@ func (w *indexWriter) recordState(run string, place uint64, s supervisor.State) 
 
 // recordResult writes the result of a run that is over.
 func (w *indexWriter) recordResult(run string, result event.Result) {
-	w.node.runs.NoteResult(run, result)
+	w.node.runs.Ends.NoteResult(run, result)
 	w.enqueue(run, true, func(r *pendingReport) { r.Result = &result })
 }
 
@@ -172,7 +172,7 @@ func (w *indexWriter) writeOnce(run string, report runindex.Report) error {
 	// event follows from what the row says now, and is published again for each question that is
 	// added. It is not published while all questions have answers that no agent has read yet.
 	if err == nil && report.Place > 0 && done.Parked && report.State.IsParked() {
-		h.runs.NoteParked(run)
+		h.runs.Ends.NoteParked(run)
 		h.events.queueEvent(control.RunParkedEvent(mailbox.At(run, mailbox.Super), h.cfg.Name, report, time.Now()))
 	}
 	return err

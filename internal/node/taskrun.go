@@ -28,7 +28,7 @@ func (n *Node) OpenTaskRun(ctx context.Context, ask *client.Client, r *client.Ru
 	// The wait begins before the run: it may end at once.
 	var accepted client.RunAccepted
 	if n.embedded != nil {
-		t.local = n.runs.NewWaiter(r.RunID)
+		t.local = n.runs.Ends.NewWaiter(r.RunID)
 		accepted, err = n.control.OpenRun(ctx, r)
 	} else if t.watch, err = ask.NewRunWatch(r.RunID); err == nil {
 		accepted, err = ask.Run(context.WithoutCancel(ctx), *r)

@@ -63,7 +63,7 @@ func (c *Forker) Fork(ctx context.Context, r client.RunRequest, p forkPoint) (an
 		}
 		defer done()
 	}
-	known, listed, err := c.cfg.Index.GetRow(ctx, r.RunID)
+	known, listed, err := c.cfg.Index.Get(ctx, r.RunID)
 	switch {
 	case err != nil:
 		return nil, err

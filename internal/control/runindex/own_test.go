@@ -131,9 +131,9 @@ func TestTheRowOfADeletedRunDoesNotComeBack(t *testing.T) {
 // TestAClosedWaiterIsForgotten: no caller waits for the run any more.
 func TestAClosedWaiterIsForgotten(t *testing.T) {
 	var r Index
-	w, other := r.NewWaiter("ours"), r.NewWaiter("ours")
+	w, other := r.Ends.NewWaiter("ours"), r.Ends.NewWaiter("ours")
 	w.Close()
-	if other.Close(); len(r.waiters.waiting) != 0 {
-		t.Errorf("%d runs still have waiters", len(r.waiters.waiting))
+	if other.Close(); len(r.Ends.waiters.waiting) != 0 {
+		t.Errorf("%d runs still have waiters", len(r.Ends.waiters.waiting))
 	}
 }

@@ -1,14 +1,13 @@
 package runindex
 
 import (
-	"cmp"
-	"context"
 	"slices"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -95,77 +94,6 @@ func (r *Row) setSummary(s RowSummary) (changed bool) {
 	return true
 }
 
-// Report is what a node records of a run in the index.
-type Report struct {
-	Node string // the name of the node
-	// State is that of the run at Place of its supervisor's log; Place 0: unknown.
-	State supervisor.State
-	Place uint64
-	// Result is that of a run that is over; nil: it is not.
-	Result *event.Result
-}
-
-// Recorded is what Record has found and done.
-type Recorded struct {
-	Missing bool // there is no row
-	// Parked says that by the row the run waits for people alone, and that a question is open.
-	Parked bool
-}
-
-// Record writes a report into the row of its run. If the row does not exist, Record adds one only if
-// adds is set. The caller then knows that the run was not deleted: the process that opened it may have died
-// before it wrote the row.
-func (r *Index) Record(ctx context.Context, run string, report Report, adds bool) (done Recorded, err error) {
-	var summary RowSummary
-	if report.Place > 0 {
-		summary = RowSummary{report.State.Summary(false), report.Place, mailbox.Form}
-	}
-	err = r.changeRow(ctx, run, func(row *Row) bool {
-		done.Missing = row.State == ""
-		if done.Missing && !adds {
-			return false
-		}
-		changed := report.Result != nil
-		if report.Place > 0 && row.setSummary(summary) {
-			changed = true
-		}
-		if full := InfoOf(report.State, report.Node); done.Missing {
-			row.RunInfo = full
-		} else if report.Place > 0 && row.addMissing(full) {
-			changed = true
-		}
-		if report.Result != nil {
-			end := time.Now()
-			if recent, ok := r.recent.find(run); ok { // clients may have read this time already
-				end = recent.ended
-			}
-			FinishRow(&row.RunInfo, *report.Result, end)
-		}
-		s := row.SummaryOrEmpty()
-		done.Parked = row.State != client.RunFinished && s.Parked && !row.IsAllAnswered(s)
-		return changed
-	})
-	return done, err
-}
-
-// addMissing fills in what the process that wrote a row did not know: it may have had only the id of the run, or be of a
-// release without owners.
-func (r *Row) addMissing(full client.RunInfo) (changed bool) {
-	if r.Title == "" && full.Title != "" {
-		r.Title, r.Model, r.Conversation = full.Title, cmp.Or(r.Model, full.Model), cmp.Or(r.Conversation, full.Conversation)
-		changed = true
-	}
-	if r.Owner == "" && full.Owner != "" {
-		r.Owner, changed = full.Owner, true
-	}
-	return changed
-}
-
-// Repair replaces an older Summary of a row, if there is a row.
-func (r *Index) Repair(ctx context.Context, run string, s RowSummary) error {
-	return r.changeRow(ctx, run, func(row *Row) bool { return row.RunID != "" && row.setSummary(s) })
-}
-
 // InfoOf makes the row of a run from its state.
 func InfoOf(s supervisor.State, node string) client.RunInfo {
 	info := client.RunInfo{State: client.RunLive, Node: node, Title: TitleOf(s.Run.Goal), Agent: s.Run.Root, Model: s.Run.Model.Name, Owner: s.Run.Owner}
@@ -203,3 +131,44 @@ func EndOf(info client.RunInfo) (time.Time, bool) {
 	}
 	return end, true
 }
+
+// FinishRow ends a row. If the row has no start time, it takes the one of the result:
+// without one, a row would never be old enough for prune.
+func FinishRow(i *client.RunInfo, r event.Result, now time.Time) {
+	i.State, i.Result = client.RunFinished, &r
+	if i.Ended == "" {
+		i.Ended = now.UTC().Format(time.RFC3339)
+	}
+	if i.Started == "" {
+		i.Started = now.Add(-time.Duration(r.DurationMS) * time.Millisecond).UTC().Format(time.RFC3339)
+	}
+}
+
+// rowTextBytes is the most of a text in a row: what a model, a provider or a client wrote must not fill the index.
+const rowTextBytes = 2 << 10
+
+// Summarize returns a row as the index has it: the answer, the agents and the whole texts of a run are in its
+// log, and before its end there is no result.
+func Summarize(i client.RunInfo) client.RunInfo {
+	if i.State != client.RunFinished {
+		i.Result = nil
+	}
+	if i.Result != nil {
+		short := *i.Result
+		short.Text, short.Agents = "", nil
+		short.Detail, short.Journal = clip.Text(short.Detail, rowTextBytes), clip.Text(short.Journal, rowTextBytes)
+		if short.Cancel != nil {
+			cancel := *short.Cancel
+			cancel.Why = clip.Text(cancel.Why, rowTextBytes)
+			short.Cancel = &cancel
+		}
+		i.Result = &short
+	}
+	return i
+}
+
+// titleBytes is how much of its task is the title of a run.
+const titleBytes = 80
+
+// TitleOf returns the title of a run.
+func TitleOf(task string) string { return clip.Marked(task, titleBytes, "…") }

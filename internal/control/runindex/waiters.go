@@ -15,27 +15,27 @@ type runWaiters struct {
 
 // Waiter waits for the end of one run.
 type Waiter struct {
-	runs    *Index
+	ends    *Ends
 	Run     string
 	Changed chan struct{} // has room for one signal
 	result  *event.Result // of a run that is over; guarded by runWaiters.mu
 }
 
 // NewWaiter makes a waiter of a run, which need not exist yet. The caller must Close it.
-func (r *Index) NewWaiter(run string) *Waiter {
-	w := &Waiter{runs: r, Run: run, Changed: make(chan struct{}, 1)}
-	r.waiters.mu.Lock()
-	defer r.waiters.mu.Unlock()
-	if r.waiters.waiting == nil {
-		r.waiters.waiting = map[string][]*Waiter{}
+func (e *Ends) NewWaiter(run string) *Waiter {
+	w := &Waiter{ends: e, Run: run, Changed: make(chan struct{}, 1)}
+	e.waiters.mu.Lock()
+	defer e.waiters.mu.Unlock()
+	if e.waiters.waiting == nil {
+		e.waiters.waiting = map[string][]*Waiter{}
 	}
-	r.waiters.waiting[run] = append(r.waiters.waiting[run], w)
+	e.waiters.waiting[run] = append(e.waiters.waiting[run], w)
 	return w
 }
 
 // Close forgets the waiter.
 func (w *Waiter) Close() {
-	k := &w.runs.waiters
+	k := &w.ends.waiters
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	rest := k.waiting[w.Run]
@@ -54,8 +54,8 @@ func (w *Waiter) Close() {
 
 // ArrivedResult returns the result that has arrived; nil: the run has only changed.
 func (w *Waiter) ArrivedResult() *event.Result {
-	w.runs.waiters.mu.Lock()
-	defer w.runs.waiters.mu.Unlock()
+	w.ends.waiters.mu.Lock()
+	defer w.ends.waiters.mu.Unlock()
 	return w.result
 }
 
@@ -73,9 +73,3 @@ func (k *runWaiters) wake(run string, result *event.Result) {
 		}
 	}
 }
-
-// NoteParked wakes the callers that wait for a run: it waits for a person now.
-func (r *Index) NoteParked(run string) { r.waiters.wake(run, nil) }
-
-// NoteResult wakes the callers that wait for a run: it is over.
-func (r *Index) NoteResult(run string, result event.Result) { r.waiters.wake(run, &result) }

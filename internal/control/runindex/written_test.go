@@ -20,30 +20,30 @@ func overState(run, text string) supervisor.State {
 func TestRecentResultsAreBounded(t *testing.T) {
 	var r Index
 	for i := range recentResultsMax + 10 {
-		r.NoteState(fmt.Sprint("run", i), overState("", "short"))
+		r.Ends.NoteState(fmt.Sprint("run", i), overState("", "short"))
 	}
-	if n := len(r.recent.results); n != recentResultsMax || len(r.recent.old) != n {
-		t.Errorf("%d results, %d names", n, len(r.recent.old))
+	if n := len(r.Ends.recent.results); n != recentResultsMax || len(r.Ends.recent.old) != n {
+		t.Errorf("%d results, %d names", n, len(r.Ends.recent.old))
 	}
-	if _, ok := r.recent.find("run9"); ok {
+	if _, ok := r.Ends.recent.find("run9"); ok {
 		t.Error("the oldest is still there")
 	}
-	if result, ok := r.recent.find("run10"); !ok || result.Text != "short" {
+	if result, ok := r.Ends.recent.find("run10"); !ok || result.Text != "short" {
 		t.Errorf("%+v, %v", result, ok)
 	}
 	for i := range 8 {
-		r.NoteState(fmt.Sprint("long", i), overState("", strings.Repeat("x", recentResultBytesMax/4)))
+		r.Ends.NoteState(fmt.Sprint("long", i), overState("", strings.Repeat("x", recentResultBytesMax/4)))
 	}
-	if n := len(r.recent.results); n != 3 || r.recent.bytes > recentResultBytesMax {
-		t.Errorf("%d results of %d bytes", n, r.recent.bytes)
+	if n := len(r.Ends.recent.results); n != 3 || r.Ends.recent.bytes > recentResultBytesMax {
+		t.Errorf("%d results of %d bytes", n, r.Ends.recent.bytes)
 	}
-	for _, run := range append([]string{}, r.recent.old...) {
-		r.recent.forget(run)
+	for _, run := range append([]string{}, r.Ends.recent.old...) {
+		r.Ends.recent.forget(run)
 	}
-	r.NoteState("live", supervisor.State{Phase: supervisor.Live})
-	r.NoteState("huge", overState("", strings.Repeat("x", recentResultBytesMax)))
-	if len(r.recent.results)+len(r.recent.old)+r.recent.bytes != 0 {
-		t.Errorf("%d results, %d names, %d bytes", len(r.recent.results), len(r.recent.old), r.recent.bytes)
+	r.Ends.NoteState("live", supervisor.State{Phase: supervisor.Live})
+	r.Ends.NoteState("huge", overState("", strings.Repeat("x", recentResultBytesMax)))
+	if len(r.Ends.recent.results)+len(r.Ends.recent.old)+r.Ends.recent.bytes != 0 {
+		t.Errorf("%d results, %d names, %d bytes", len(r.Ends.recent.results), len(r.Ends.recent.old), r.Ends.recent.bytes)
 	}
 }
 
@@ -56,15 +56,15 @@ func TestEndOfARunIsTheSameBeforeAndAfterItsRowIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	result, before := overState("r", "done").Result(), client.RunInfo{RunID: "r", State: client.RunLive}
-	r.recent.put("r", recentResult{result, time.Now().Add(-time.Minute)})
-	recent, ended, ok := r.RecentResult("r")
+	r.Ends.recent.put("r", recentResult{result, time.Now().Add(-time.Minute)})
+	recent, ended, ok := r.Ends.RecentResult("r")
 	if FinishRow(&before, recent, ended); !ok || before.State != client.RunFinished || before.Ended == "" {
 		t.Fatalf("%+v, %v", before, ok)
 	}
 	if _, err := r.Record(t.Context(), "r", Report{Result: &result}, false); err != nil {
 		t.Fatal(err)
 	}
-	r.recent.forget("r")
+	r.Ends.recent.forget("r")
 	if row, _, err := r.Get(t.Context(), "r"); err != nil || row.Ended != before.Ended {
 		t.Errorf("%s, then %s, %v", before.Ended, row.Ended, err)
 	}
@@ -143,11 +143,11 @@ func TestRowWrittenByAnother(t *testing.T) {
 	if info, ok, err := ours.Get(t.Context(), "r"); ok || err != nil {
 		t.Errorf("%+v, %v", info, err)
 	}
-	ours.recent.put("r", recentResult{})
+	ours.Ends.recent.put("r", recentResult{})
 	if err := ours.Remove(t.Context(), "r"); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := ours.recent.find("r"); ok {
+	if _, ok := ours.Ends.recent.find("r"); ok {
 		t.Error("the result of a removed run is there")
 	}
 }
