@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/troupe-run/troupe/internal/process/keeper"
 )
 
 // ancestorsMax bounds the walk to the first process.
@@ -224,7 +226,7 @@ func parentOf(pid int) int {
 	if err != nil {
 		return -1
 	}
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // see scannedChildren
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // pid (name) state ppid …; a name may contain anything, including parentheses
 	if len(fields) < 2 {
 		return -1
 	}
@@ -242,7 +244,7 @@ func isKeeper(pid int) bool {
 		return false
 	}
 	name, _, _ := bytes.Cut(line, []byte{0})
-	return string(name) == keeperName || string(name) == SandboxHelper
+	return string(name) == keeper.Name || string(name) == SandboxHelper
 }
 
 // listProcesses returns the ids of all processes that this one can see.

@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"syscall"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/process/keeper"
 )
 
 // Limits of one program.
@@ -23,7 +25,7 @@ const (
 	StdoutBytesMax = 1 << 20
 	StderrBytesMax = 16 << 10
 	// TermGrace is how long a group may take to end after SIGTERM, before SIGKILL.
-	TermGrace = time.Second
+	TermGrace = keeper.TermGrace
 	// DrainGrace is how long output is read after the program has ended: a process that left
 	// the group may hold the pipe open for ever.
 	DrainGrace = 300 * time.Millisecond

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/troupe-run/troupe/internal/process"
+	"github.com/troupe-run/troupe/internal/process/keeper"
 )
 
 // helperName is the name under which the helper is started.
@@ -74,7 +75,7 @@ func runHelper() int {
 		close(alone)
 	}()
 	ended := make(chan syscall.WaitStatus, 1)
-	go process.ReapChildren(child, ended)
+	go keeper.ReapChildren(child, ended)
 	end := helperReport{Exit: new(int)}
 	*end.Exit = -1
 	select {
@@ -94,7 +95,7 @@ func runHelper() int {
 	case <-alone:
 	}
 	if !t.Spaces { // else the kernel kills all of the namespace when we end
-		process.EndChildren()
+		keeper.EndChildren()
 	}
 	_ = say.Encode(end)
 	return 0

@@ -1,16 +1,9 @@
-package process
+package keeper
 
 import (
-	"bytes"
-	"errors"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // sweepPause is the time between two searches for remaining processes.
@@ -34,12 +27,6 @@ func EndChildren() {
 	}
 }
 
-// hasChildren reports whether this process has children, including those that have ended and were not reaped. An
-// error other than ECHILD counts as yes: the process that waits bounds EndChildren.
-func hasChildren() bool {
-	return !errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil), unix.ECHILD)
-}
-
 // liveChildren returns the live children of this process, as far as one search finds them.
 func liveChildren() []int {
 	if list, ok := listedChildren(); ok {
@@ -51,22 +38,26 @@ func liveChildren() []int {
 // listedChildren reads the kernel's own lists, one for each thread, which is fast; ok is false if the kernel has
 // none.
 func listedChildren() (list []int, ok bool) {
-	files, err := filepath.Glob("/proc/self/task/*/children")
+	const threads = "/proc/self/task"
+	names, err := os.ReadDir(threads)
 	if err != nil {
 		return nil, false
 	}
-	for _, f := range files {
-		text, err := os.ReadFile(f)
+	for _, n := range names {
+		text, err := os.ReadFile(threads + "/" + n.Name() + "/children")
 		if err != nil {
-			continue // a thread that has ended
+			continue // a thread that has ended, or a kernel without the lists
 		}
-		for _, field := range strings.Fields(string(text)) {
-			if pid, err := strconv.Atoi(field); err == nil {
-				list = append(list, pid)
+		ok = true
+		for rest := string(text); ; {
+			pid, more, found := nextNumber(rest)
+			if !found {
+				break
 			}
+			list, rest = append(list, int(pid)), more
 		}
 	}
-	return list, len(files) > 0
+	return list, ok
 }
 
 // scannedChildren reads the state of every process of the machine.
@@ -77,21 +68,37 @@ func scannedChildren(of int) []int {
 	}
 	var list []int
 	for _, n := range names {
-		pid, err := strconv.Atoi(n.Name())
-		if err != nil {
+		pid, ok := parseNumber(n.Name())
+		if !ok {
 			continue
 		}
 		stat, err := os.ReadFile("/proc/" + n.Name() + "/stat")
 		if err != nil {
 			continue
 		}
-		// pid (name) state ppid …; a name may contain anything, including parentheses
-		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-		if len(fields) > 1 && string(fields[1]) == strconv.Itoa(of) && string(fields[0]) != "Z" && string(fields[0]) != "X" {
+		if state, parent := stateAndParent(string(stat)); parent == of && state != 'Z' && state != 'X' {
 			list = append(list, pid)
 		}
 	}
 	return list
+}
+
+// stateAndParent reads the state of a process and its parent from the text "pid (name) state ppid …". A name may contain
+// anything, including parentheses.
+func stateAndParent(stat string) (state byte, parent int) {
+	end := len(stat) - 1
+	for end >= 0 && stat[end] != ')' {
+		end--
+	}
+	const between = len(") S ") // from the end of the name to the parent
+	if end < 0 || len(stat) < end+between {
+		return 0, 0
+	}
+	n, _, ok := nextNumber(stat[end+between:])
+	if !ok {
+		return 0, 0
+	}
+	return stat[end+2], int(n)
 }
 
 // ReapChildren reaps all processes that are or become children of this one, and sends the status of
