@@ -5,6 +5,7 @@ package cli
 
 import (
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,7 +26,7 @@ func Run(args []string, start localserver.StartFunc, join time.Duration) int {
 	a := newApp(&console.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}, join)
 	a.sessions.StartServer = start
 	a.console.Secrets = sync.OnceValue(a.sessions.Secrets)
-	root := a.newRoot()
+	root := a.newRootFor(slices.Concat(args, []string{""})[0])
 	if isCompletion(args) { // it reads the flags of every command
 		a.completion().Register(root)
 	}

@@ -36,8 +36,12 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
-// newRoot makes the root command.
-func (a *app) newRoot() *cobra.Command {
+// newRoot makes the root command with all others.
+func (a *app) newRoot() *cobra.Command { return a.newRootFor("") }
+
+// newRootFor makes the root command with the command of that name, or with all if the name is none. To make all takes
+// longer than what a short command does.
+func (a *app) newRootFor(name string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "troupe",
 		Short: "Run a tree of agents, and watch what they say to each other",
@@ -62,53 +66,88 @@ Without a NATS server and without a key, "troupe run" starts both in process.`,
 	a.addGlobalFlags(root.PersistentFlags())
 	root.SetGlobalNormalizationFunc(command.NormalizeFlag)
 	root.SetFlagErrorFunc(command.ExplainFlagError)
-	a.addCommands(root)
+	root.CompletionOptions.DisableDefaultCmd = true // there is one of our own
+	a.addCommands(root, name)
 	groupFlags(root, a.console.Out)
 	fillHelp(root, a.console.Out)
 	return root
 }
 
-// addCommands adds the commands in the groups in which the help lists them.
-func (a *app) addCommands(root *cobra.Command) {
+// lazyCommand is a command that is made if it is needed.
+type lazyCommand struct {
+	name string
+	make func() *cobra.Command
+}
+
+// commandGroup is a group of commands of the help.
+type commandGroup struct {
+	title    string
+	commands []lazyCommand
+}
+
+// addCommands adds the command of that name, or all if there is none, in the groups in which the help lists them.
+func (a *app) addCommands(root *cobra.Command, name string) {
+	groups := a.commandGroups()
+	isNamed := func(c lazyCommand) bool { return c.name == name }
+	all := name == "" || !slices.ContainsFunc(groups, func(g commandGroup) bool { return slices.ContainsFunc(g.commands, isNamed) })
+	for _, g := range groups {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
+		for _, c := range g.commands {
+			if all || isNamed(c) {
+				made := c.make()
+				made.GroupID = g.title
+				root.AddCommand(made)
+			}
+		}
+	}
+	root.SetHelpCommandGroupID(groups[len(groups)-1].title)
+	if all {
+		root.AddCommand(connectionTopic(root.PersistentFlags()), environmentTopic())
+	}
+	root.InitDefaultHelpCmd()
+	help, _, _ := root.Find([]string{"help"}) // it is there
+	help.Args = rejectUnknownTopic
+}
+
+// commandGroups are the commands in the groups of the help. One without a name needs all others.
+func (a *app) commandGroups() []commandGroup {
 	start := run.Commands{Console: a.console, Sessions: a.sessions, Origins: a.origins}
 	show := runs.Commands{Console: a.console, Sessions: a.sessions}
 	watch := screen.Commands{Console: a.console, Sessions: a.sessions, Begin: start.Begin(a.applySettings)}
 	browser := page.Commands{Console: a.console, Sessions: a.sessions}
 	steer := control.Commands{Console: a.console, Sessions: a.sessions}
-	addGroup(root, "Run and follow", start.Run(), start.Start(), start.Chat(), start.Follow(), oldAttach(start), show.Result(), start.Demo(), watch.Top(), browser.UI())
 	rules := policies.Commands{Console: a.console, Sessions: a.sessions}
 	written := rulefiles.Commands{Console: a.console, Sessions: a.sessions}
 	talks := conversations.Commands{Console: a.console, Sessions: a.sessions}
 	timed := schedules.Commands{Console: a.console, Sessions: a.sessions}
-	addGroup(root, "Conversations and schedules", talks.Conversations(), talks.Lanes(), timed.Schedules())
-	addGroup(root, "Answer and stop", steer.Questions(), steer.Answer(), steer.Steer(), steer.Context(), steer.Backlog(), steer.Budget(), written.AddTo(steer.Permissions()), rules.Policy(), steer.Cancel())
-	addGroup(root, "Inspect and remove runs", show.List(), show.Describe(), show.Tree(), show.Events(), show.Timeline(), show.Report(), show.Audit(), show.Transcript(),
-		show.Export(), show.Delete(), show.Prune(), show.Format())
-
 	recorded := recording.Commands{Console: a.console, Sessions: a.sessions}
-	addGroup(root, "Replay and verify runs", recorded.Replay(), recorded.Verify(), recorded.Compare(), recorded.Fixture(), recorded.Dump(), recorded.Restore())
-	addGroup(root, "Files that runs change", recorded.Diff(), recorded.Undo())
-
 	agentFiles := agents.Commands{Console: a.console, Sessions: a.sessions}
 	routes := models.Commands{Console: a.console, Sessions: a.sessions}
 	toolset := tools.Commands{Console: a.console, Sessions: a.sessions}
 	notes := memory.Commands{Console: a.console, Sessions: a.sessions}
-	addGroup(root,
-		"Agents, models and tools", agentFiles.Agents(), routes.Models(), toolset.Tools(), toolset.MCP(), notes.Memory())
-
 	fleet := nodes.Commands{Console: a.console, Sessions: a.sessions}
-	addGroup(root, "Nodes", fleet.Nodes(), fleet.Up())
-
 	cases := evals.Commands{Console: a.console}
 	checks := doctor.Commands{Console: a.console, Sessions: a.sessions}
 	settings := config.Commands{Console: a.console, Sessions: a.sessions}
-	const last = "Configure and verify"
-	addGroup(root, last, settings.Config(), checks.Doctor(), cases.Eval(), a.completion().Completion(), a.manCommand(), checks.Version())
-	root.AddCommand(connectionTopic(root.PersistentFlags()), environmentTopic())
-	root.SetHelpCommandGroupID(last)
-	root.InitDefaultHelpCmd()
-	help, _, _ := root.Find([]string{"help"}) // it is there
-	help.Args = rejectUnknownTopic
+	return []commandGroup{
+		{"Run and follow", []lazyCommand{{"run", start.Run}, {"start", start.Start}, {"chat", start.Chat}, {"follow", start.Follow},
+			{"attach", func() *cobra.Command { return oldAttach(start) }}, {"result", show.Result}, {"demo", start.Demo}, {"top", watch.Top}, {"ui", browser.UI}}},
+		{"Conversations and schedules", []lazyCommand{{"conversations", talks.Conversations}, {"lanes", talks.Lanes}, {"schedules", timed.Schedules}}},
+		{"Answer and stop", []lazyCommand{{"questions", steer.Questions}, {"answer", steer.Answer}, {"steer", steer.Steer}, {"context", steer.Context},
+			{"backlog", steer.Backlog}, {"budget", steer.Budget}, {"permissions", func() *cobra.Command { return written.AddTo(steer.Permissions()) }},
+			{"policy", rules.Policy}, {"cancel", steer.Cancel}}},
+		{"Inspect and remove runs", []lazyCommand{{"list", show.List}, {"describe", show.Describe}, {"tree", show.Tree}, {"events", show.Events},
+			{"timeline", show.Timeline}, {"report", show.Report}, {"audit", show.Audit}, {"transcript", show.Transcript}, {"export", show.Export},
+			{"delete", show.Delete}, {"prune", show.Prune}, {"fmt", show.Format}}},
+		{"Replay and verify runs", []lazyCommand{{"replay", recorded.Replay}, {"verify", recorded.Verify}, {"compare", recorded.Compare},
+			{"fixture", recorded.Fixture}, {"dump", recorded.Dump}, {"restore", recorded.Restore}}},
+		{"Files that runs change", []lazyCommand{{"diff", recorded.Diff}, {"undo", recorded.Undo}}},
+		{"Agents, models and tools", []lazyCommand{{"agents", agentFiles.Agents}, {"models", routes.Models}, {"tools", toolset.Tools}, {"mcp", toolset.MCP},
+			{"memory", notes.Memory}}},
+		{"Nodes", []lazyCommand{{"nodes", fleet.Nodes}, {"up", fleet.Up}}},
+		{"Configure and verify", []lazyCommand{{"config", settings.Config}, {"doctor", checks.Doctor}, {"eval", cases.Eval},
+			{"completion", a.completion().Completion}, {"", a.manCommand}, {"version", checks.Version}}},
+	}
 }
 
 // oldAttach is follow under its earlier name, which programs call. Help and reference do not show it: attaching is for
@@ -136,15 +175,6 @@ func (a *app) completion() *completion.Commands {
 // isCompletion reports whether a shell asks for the words that may follow.
 func isCompletion(args []string) bool {
 	return len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd)
-}
-
-// addGroup adds commands under a title of the help.
-func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
-	root.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
-	for _, c := range commands {
-		c.GroupID = title
-	}
-	root.AddCommand(commands...)
 }
 
 // addGlobalFlags adds the flags of every command.
