@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,35 +22,10 @@ const demoTestPace = "--pace=1500ms"
 func TestDemoSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	s := newTestHome(t, nil)
-	first := s.command("demo", demoTestPace, "-o", "stream-json")
-	var header strings.Builder
-	first.Stderr = &header
-	out, err := first.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = first.Process.Kill() }) // it may have ended
-	events := bufio.NewScanner(out)
-	events.Buffer(nil, 1<<20)
-	for shipped := 0; shipped < 3 && events.Scan(); {
-		var e client.Event
-		if err := json.Unmarshal(events.Bytes(), &e); err != nil {
-			t.Fatalf("%v: %s", err, events.Bytes())
-		}
-		if e.Kind == event.KindToolFinished {
-			shipped++
-		}
-	}
-	if err := first.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = first.Wait() // it was killed
+	first, header := killedDemo(t, s, 3)
 	for _, words := range []string{fmt.Sprintf("kill me: pid %d.", first.Process.Pid), fmt.Sprintf("kill -9 %d; troupe demo --continue\n", first.Process.Pid), "$0.50"} {
-		if !strings.Contains(header.String(), words) {
-			t.Errorf("no %q in %s", words, &header)
+		if !strings.Contains(header, words) {
+			t.Errorf("no %q in %s", words, header)
 		}
 	}
 
@@ -73,6 +49,79 @@ func TestDemoSurvivesAKill(t *testing.T) {
 		}
 	}
 	checkLedger(t, filepath.Join(s.home, "state", "troupe-demo"), r.Run)
+}
+
+// killedDemo starts a demo, kills it once it has shipped some orders, and returns its command and what it said.
+func killedDemo(t *testing.T, s testHome, orders int) (*exec.Cmd, string) {
+	t.Helper()
+	first := s.command("demo", demoTestPace, "-o", "stream-json")
+	var header strings.Builder
+	first.Stderr = &header
+	out, err := first.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = first.Process.Kill() }) // it may have ended
+	events := bufio.NewScanner(out)
+	events.Buffer(nil, 1<<20)
+	for shipped := 0; shipped < orders && events.Scan(); {
+		var e client.Event
+		if err := json.Unmarshal(events.Bytes(), &e); err != nil {
+			t.Fatalf("%v: %s", err, events.Bytes())
+		}
+		if e.Kind == event.KindToolFinished {
+			shipped++
+		}
+	}
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Wait() // it was killed
+	return first, header.String()
+}
+
+// The command that `troupe list` names for a killed demo finishes it, too: with the tool and the model of the demo.
+func TestResumeOfADemo(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, nil)
+	killedDemo(t, s, 6)
+	state := filepath.Join(s.home, "state", "troupe-demo", "state")
+	list := s.command("list", "-q", "-o", "json", "--store-dir", state)
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var runs []client.RunInfo
+	if err := json.Unmarshal(out, &runs); err != nil || len(runs) != 1 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	list = s.command("list", "--store-dir", state)
+	text, err := list.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	again := "run --resume " + runs[0].RunID + " --store-dir " + state
+	if !strings.Contains(string(text), "troupe "+again+" continues it") {
+		t.Errorf("no %q in %s", again, text)
+	}
+	resume := s.command(append(strings.Fields(again), "-o", "json")...)
+	var report strings.Builder
+	resume.Stderr = &report
+	if out, err = resume.Output(); err != nil {
+		t.Fatalf("%v: %s", err, &report)
+	}
+	for _, words := range []string{"9 of 9 orders shipped, each once: 6 by process", "; troupe " + again + "\n"} {
+		if !strings.Contains(report.String(), words) {
+			t.Errorf("no %q in %s", words, &report)
+		}
+	}
+	if !strings.Contains(string(out), "All nine orders are shipped.") {
+		t.Errorf("result: %s", out)
+	}
+	checkLedger(t, filepath.Join(s.home, "state", "troupe-demo"), runs[0].RunID)
 }
 
 // checkLedger reads the ledger file as a shell would: nine lines, each order once.

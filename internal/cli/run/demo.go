@@ -2,6 +2,7 @@ package run
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -46,6 +47,7 @@ func (cs *Commands) Demo() *cobra.Command {
 		Long: `Run three scripted agents that ship nine orders. Each order is a tool call with a side effect: it appends a line
 to a ledger file. The command says how to kill it. "troupe demo --continue", in any terminal, takes the run over,
 finishes it, and checks the ledger: each order was shipped once, and the money of both processes was counted.
+"troupe run --resume", which "troupe list" names for a killed run, does the same for a run of the demo.
 
 The demo needs no key and no network. Its files are in $XDG_STATE_HOME/troupe-demo (default:
 ~/.local/state/troupe-demo), or in --store-dir, and its run in the directory state there: "troupe tree last
@@ -94,14 +96,8 @@ func (cs *Commands) runDemo(resume bool, pace time.Duration) error {
 	if err != nil {
 		return err
 	}
-	d.ledger = filepath.Join(dir, ledgerName(id))
-	if err := os.WriteFile(filepath.Join(dir, demoPriceFile), []byte(demoPrices), 0o600); err != nil {
-		return fmt.Errorf("files of the demo: %w", err)
-	}
-	d.state = filepath.Join(dir, demoState)
-	cs.Sessions.StateDir, cs.Sessions.PricingFile = d.state, filepath.Join(dir, demoPriceFile)
-	if cs.Sessions.Contributions, err = demoContributions(dir, pace); err != nil {
-		return fmt.Errorf("parts of the demo: %w", err)
+	if err := d.useParts(cs.Sessions, dir, id, pace); err != nil {
+		return err
 	}
 	flags := &request.Flags{LogPatience: follow.LogPatience, Request: client.RunRequest{RunID: id, Resume: resume}}
 	if !resume {
@@ -115,6 +111,49 @@ func (cs *Commands) runDemo(resume bool, pace time.Duration) error {
 			"there is no demo to continue: the newest one ended before its run began")
 	}
 	return err
+}
+
+// useParts makes the sessions of this process those of the demo in a directory, for one of its runs.
+func (d *demo) useParts(o *session.Opener, dir, id string, pace time.Duration) (err error) {
+	d.ledger, d.state = filepath.Join(dir, ledgerName(id)), filepath.Join(dir, demoState)
+	prices := filepath.Join(dir, demoPriceFile)
+	if err := os.WriteFile(prices, []byte(demoPrices), 0o600); err != nil {
+		return fmt.Errorf("files of the demo: %w", err)
+	}
+	o.StateDir, o.PricingFile = d.state, prices
+	if o.Contributions, err = demoContributions(dir, pace); err != nil {
+		return fmt.Errorf("parts of the demo: %w", err)
+	}
+	return nil
+}
+
+// resumedDemo prepares the sessions for the run that --resume names, if it is one of the demo, and else returns nil.
+// No file defines the demo's tool, agents and model: without them each of its agents would ask a person about the
+// difference.
+func resumedDemo(o *session.Opener, flags *request.Flags) (*demo, error) {
+	if !flags.Request.Resume {
+		return nil, nil
+	}
+	state, err := filepath.Abs(o.StateDir)
+	if err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	dir := filepath.Dir(state)
+	prices, err := safefile.Read(filepath.Join(dir, demoPriceFile), int64(len(demoPrices)))
+	if o.Conn.NamesServer() || filepath.Base(state) != demoState || err != nil || string(prices) != demoPrices {
+		return nil, nil
+	}
+	ofDemo := false
+	err = o.VisitRun(session.ToInspect, flags.Request.RunID, func(ctx context.Context, s *session.Session, run string) error {
+		info, err := s.State(ctx, run)
+		flags.Request.RunID, ofDemo = run, err == nil && info.Model == demoModel
+		return err
+	})
+	if err != nil || !ofDemo {
+		return nil, err
+	}
+	d := &demo{again: "troupe run --resume " + flags.Request.RunID + " --store-dir " + session.QuoteForShell(o.StateDir)}
+	return d, d.useParts(o, dir, flags.Request.RunID, demoPace)
 }
 
 // headerLines tells the user how to kill the process that runs the agents.

@@ -70,7 +70,11 @@ interrupted.`,
 				if flags.Detach || flags.Request.DryRun || flags.IsScheduled() {
 					return cs.startRun(c.Context(), &flags)
 				}
-				return cs.followRun(&flags, nil)
+				d, err := resumedDemo(cs.Sessions, &flags)
+				if err != nil {
+					return err
+				}
+				return cs.followRun(&flags, d)
 			})
 		},
 	}
