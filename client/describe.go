@@ -91,6 +91,7 @@ type ModelInfo struct {
 // DefinitionInfo is one kind of agent that the run may have.
 type DefinitionInfo struct {
 	Name        string      `json:"name"`
+	Source      string      `json:"source,omitempty"` // the file that defines it; "": it is built in
 	Description string      `json:"description"`
 	PromptBytes int         `json:"prompt_bytes"`
 	PromptHash  string      `json:"prompt_sha256"`

@@ -155,7 +155,7 @@ func modelBound(route string) provider.CostBound {
 
 func describeDefinition(def supervisor.Definition) client.DefinitionInfo {
 	hash := sha256.Sum256([]byte(def.System))
-	i := client.DefinitionInfo{Name: def.Name, Description: def.Description, PromptBytes: len(def.System), PromptHash: hex.EncodeToString(hash[:]),
+	i := client.DefinitionInfo{Name: def.Name, Source: def.Source, Description: def.Description, PromptBytes: len(def.System), PromptHash: hex.EncodeToString(hash[:]),
 		Tools: def.Tools, Deny: def.Deny, Delegates: def.Delegates, Handoffs: def.Handoffs, Limits: def.Limits,
 		Constraints: def.Constraints, Criteria: def.Criteria, FailIf: def.FailIf}
 	if def.Model != nil {

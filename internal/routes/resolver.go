@@ -79,7 +79,7 @@ func (m *Resolver) ownChoice(name string) (provider.Choice, bool) {
 	}
 	before, rest, _ := strings.Cut(name, "/")
 	facts, _ := m.cfg.Prices.Lookup(before, rest) // unknown facts are zero
-	return provider.Choice{Price: facts.Price, Window: facts.Window, MaxOutput: facts.Output, Provider: before, Model: rest, Why: "defined by this program", Client: c, Bound: provider.Documented, ThrottleKey: name}, true
+	return provider.Choice{Price: facts.Price, Window: facts.Window, MaxOutput: facts.Output, Provider: before, Model: rest, Why: provider.DefinedByProgram, Client: c, Bound: provider.Documented, ThrottleKey: name}, true
 }
 
 // IsOwn reports whether the program provides the client of a route.

@@ -108,8 +108,16 @@ func useBlockStyle(n *yaml.Node) {
 	}
 }
 
-// PrintResult writes the one result of a run. command completes the command lines that it suggests.
-func (c *Console) PrintResult(r event.Result, command func(string) string) error {
+// Commands completes the command lines that a result suggests.
+type Commands interface {
+	// Command returns a whole command line of these words.
+	Command(words string) string
+	// ForkCommand returns the one that begins a run with the history of a run; "": none can.
+	ForkCommand(run string) string
+}
+
+// PrintResult writes the one result of a run. commands completes the command lines that it suggests.
+func (c *Console) PrintResult(r event.Result, commands Commands) error {
 	switch c.Output {
 	case "json", "stream-json", "jsonl":
 		raw, err := json.Marshal(r)
@@ -124,7 +132,7 @@ func (c *Console) PrintResult(r event.Result, command func(string) string) error
 		return c.PrintData(r)
 	}
 	if r.IsError {
-		c.Say(c.ErrStyle.Yellow(stopLine(r, command)))
+		c.Say(c.ErrStyle.Yellow(stopLine(r, commands)))
 	}
 	if r.Text == "" || r.IsError && r.Text == spec.NothingFound { // no result, as the line above says
 		return nil

@@ -37,9 +37,8 @@ var agentLimitFlags = map[spec.Reason]string{
 // runsInDirectory is in the answers of the built-in investigation to a run without a directory.
 const runsInDirectory = "`troupe run --dir .`"
 
-// stopLine says in one line why a run has ended without success, or waits, and what to do next. command completes a
-// command line about the run; nil: the line names none.
-func stopLine(r event.Result, command func(string) string) string {
+// stopLine says in one line why a run has ended without success, or waits, and what to do next.
+func stopLine(r event.Result, commands Commands) string {
 	isWaiting := isParked(r)
 	word, detail := "stopped: "+string(r.Reason), stopCause(r)
 	switch {
@@ -54,7 +53,7 @@ func stopLine(r event.Result, command func(string) string) string {
 	if detail != "" {
 		word += ": " + detail
 	}
-	if isWaiting || command == nil {
+	if isWaiting {
 		return word
 	}
 	var next []string
@@ -67,7 +66,7 @@ func stopLine(r event.Result, command func(string) string) string {
 	}
 	switch {
 	case r.Reason == spec.Refused && strings.Contains(r.Text, investigator.NeedsModel):
-		next = append(next, "the same command with --model PROVIDER/MODEL asks a model, and "+command("models list")+" names those that you can use")
+		next = append(next, "the same command with --model PROVIDER/MODEL asks a model, and "+commands.Command("models list")+" names those that you can use")
 	case r.Reason == spec.Failed && strings.Contains(r.Detail, investigator.FileInTheWay): // a fork would meet it again
 		next = append(next, "the same command after that")
 	case r.Reason == spec.Refused && strings.Contains(r.Text, runsInDirectory), r.Reason == spec.Malformed && strings.Contains(r.Detail, spec.NoDirectory):
@@ -75,11 +74,16 @@ func stopLine(r event.Result, command func(string) string) string {
 	case strings.Contains(r.Detail, spec.NobodyAsked):
 		next = append(next, "the same command with --yes, --permission-mode acceptEdits or a rule that allows the call, as in --allowed-tools 'Write(docs/**)'")
 	case r.Reason == spec.LogDamaged:
-		next = append(next, command("verify "+r.Run)+" names the damage")
+		next = append(next, commands.Command("verify "+r.Run)+" names the damage")
 	case r.Turns == 0:
-		next = append(next, command("events "+r.Run)+" shows what happened")
+		next = append(next, commands.Command("events "+r.Run)+" shows what happened")
 	default:
-		next = append(next, command("run --fork "+r.Run+` "go on"`)+" continues from its history")
+		fork := commands.ForkCommand(r.Run)
+		if fork == "" {
+			next = append(next, commands.Command("transcript "+r.Run)+" shows what was said")
+			break
+		}
+		next = append(next, fork+" continues from its history")
 	}
 	return word + "; next: " + strings.Join(next, ", ")
 }

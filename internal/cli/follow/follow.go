@@ -372,11 +372,11 @@ func (f *Follower) PrintResult(s *session.Session, end Ending) error {
 		r.Detail = f.tree.Shortage()
 	}
 	if isText := f.console.Output == "" || f.console.Output == "text"; !isText || !slices.Contains(console.CanceledReasons, r.Reason) {
-		return f.console.PrintResult(r, s.Command)
+		return f.console.PrintResult(r, s)
 	}
 	said, left := splitCanceled(r.Text)
 	r.Text = said
-	err := f.console.PrintResult(r, s.Command)
+	err := f.console.PrintResult(r, s)
 	if left != "" {
 		f.console.Say(f.console.ErrStyle.Dim("not printed: " + left + "; " + s.Command("result "+f.run) + " prints it, " + s.Command("transcript "+f.run) + " shows all"))
 	}

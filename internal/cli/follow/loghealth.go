@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,6 +42,8 @@ type logWatch struct {
 	low   bool              // a node reported little room
 	begun atomic.Bool       // an agent of the run published an event: the run is not queued
 	place int               // in the queue, as last reported
+	// resume is the command that continues the run; "": no node was asked yet.
+	resume string
 }
 
 // logReport is a report of a node.
@@ -62,6 +65,7 @@ func newLogWatch(patience, softLimit time.Duration) *logWatch {
 
 // listen returns the reports of the nodes until ctx ends.
 func (w *logWatch) listen(ctx context.Context, s *session.Session, run string) (<-chan logReport, error) {
+	w.resume = s.Command("run --resume " + run)
 	news := make(chan logReport, reportBuffer)
 	give := func(n logReport) {
 		select {
@@ -170,7 +174,7 @@ func (w *logWatch) overdue(run string, now time.Time) error {
 var errUnwritable = errors.New("the log of the run cannot be written")
 
 func (w *logWatch) remedyText(run string) string {
-	return w.down.Remedy + ", then `troupe run --resume " + run + "` continues it"
+	return w.down.Remedy + ", then `" + cmp.Or(w.resume, "troupe run --resume "+run) + "` continues it"
 }
 
 // stopError returns the error of a stop that did not reach the run.

@@ -85,7 +85,7 @@ func (cs *Commands) runDemo(resume bool, pace time.Duration) error {
 	d := demo{again: "troupe demo --continue"}
 	dir := statedir.StateDir("") + "-demo"
 	if cs.Sessions.StateDir != "" {
-		d.again += " --store-dir " + session.QuoteForShell(cs.Sessions.StateDir)
+		d.again += " --store-dir " + session.QuoteForShell(session.AbsolutePath(cs.Sessions.StateDir))
 		dir = cs.Sessions.StateDir
 	}
 	dir, err := filepath.Abs(dir)
@@ -152,7 +152,7 @@ func resumedDemo(o *session.Opener, flags *request.Flags) (*demo, error) {
 	if err != nil || !ofDemo {
 		return nil, err
 	}
-	d := &demo{again: "troupe run --resume " + flags.Request.RunID + " --store-dir " + session.QuoteForShell(o.StateDir)}
+	d := &demo{again: "troupe run --resume " + flags.Request.RunID + " --store-dir " + session.QuoteForShell(session.AbsolutePath(o.StateDir))}
 	return d, d.useParts(o, dir, flags.Request.RunID, demoPace)
 }
 

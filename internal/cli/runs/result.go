@@ -53,7 +53,7 @@ func (cs *Commands) printResult(ctx context.Context, s *session.Session, run str
 			return unfinishedError(s, run, info.State)
 		}
 	}
-	if err := cs.Console.PrintResult(*info.Result, s.Command); err != nil {
+	if err := cs.Console.PrintResult(*info.Result, s); err != nil {
 		return err
 	}
 	return exit.WithCode(exit.ForReason(info.Result.Reason, false))
@@ -61,7 +61,7 @@ func (cs *Commands) printResult(ctx context.Context, s *session.Session, run str
 
 // unfinishedError says that a run has no final result, and how it gets one.
 func unfinishedError(s *session.Session, run string, state client.RunState) error {
-	f := &exit.Failure{Code: exit.Failed, Err: fmt.Errorf("run %s has not ended", run), Hint: "troupe result --wait waits for it"}
+	f := &exit.Failure{Code: exit.Failed, Err: fmt.Errorf("run %s has not ended", run), Hint: s.Command("result --wait "+run) + " waits for it"}
 	if state == client.RunInterrupted {
 		f.Err, f.Hint = fmt.Errorf("run %s has not ended: no process works on it", run), s.Command("run --resume "+run)+" continues it"
 	}

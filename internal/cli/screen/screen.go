@@ -133,7 +133,7 @@ func (cs *Commands) showEnd(word string, without error) error {
 		}
 		cs.Console.Say(term.CleanLine(fmt.Sprintf("%s has ended (%s), and no node is running: this is its result", run, term.FormatReason(info.Result.Reason))))
 		cs.Console.Say(term.CleanLine("a page with its tree, timeline and transcripts: " + s.Command("export "+run+" --html") + " > run.html"))
-		return cs.Console.PrintResult(*info.Result, s.Command)
+		return cs.Console.PrintResult(*info.Result, s)
 	})
 }
 

@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/troupe-run/troupe/client"
@@ -15,8 +16,8 @@ import (
 func (o *Opener) hintFlags() string {
 	var b strings.Builder
 	given := o.Conn.Given
-	for _, f := range []struct{ name, value string }{{"store-dir", o.StateDir}, {"server", given.Servers}, {"context", given.Context}, {"creds", given.Creds},
-		{"nkey", given.NKey}, {"as", given.As}, {"user", given.User}, {"tlscert", given.TLSCert}, {"tlskey", given.TLSKey}, {"tlsca", given.TLSCA}} {
+	for _, f := range []struct{ name, value string }{{"store-dir", AbsolutePath(o.StateDir)}, {"server", given.Servers}, {"context", given.Context}, {"creds", AbsolutePath(given.Creds)},
+		{"nkey", AbsolutePath(given.NKey)}, {"as", given.As}, {"user", given.User}, {"tlscert", AbsolutePath(given.TLSCert)}, {"tlskey", AbsolutePath(given.TLSKey)}, {"tlsca", AbsolutePath(given.TLSCA)}} {
 		switch {
 		case f.value == "", f.name == "user" && given.Password == "", f.name == "server" && strings.Contains(f.value, "@"):
 			continue // a user without a password is a token, and the address of a server may hold a password
@@ -24,6 +25,14 @@ func (o *Opener) hintFlags() string {
 		b.WriteString(" --" + f.name + " " + QuoteForShell(f.value))
 	}
 	return b.String()
+}
+
+// AbsolutePath is a path of a command line that may be pasted in another directory. "" stays "".
+func AbsolutePath(path string) string {
+	if abs, err := filepath.Abs(path); err == nil && path != "" {
+		return abs
+	}
+	return path
 }
 
 var plainWord = lazyregexp.New(`^[A-Za-z0-9_@%+=:,./-]+$`)

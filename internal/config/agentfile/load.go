@@ -23,6 +23,16 @@ const allFilesBytesMax = 16 << 20
 // localDirs are the places of a working directory, in order of precedence.
 var localDirs = []string{".troupe/agents", ".agents/agents", ".claude/agents", ".opencode/agent", ".opencode/agents"}
 
+// LocalDirs are the places of a working directory; "": there are none.
+func LocalDirs(workspace string) (dirs []string) {
+	for _, place := range localDirs {
+		if workspace != "" {
+			dirs = append(dirs, filepath.Join(workspace, place))
+		}
+	}
+	return dirs
+}
+
 // UserDirs are the places of the user.
 func UserDirs() (dirs []string) {
 	if config, err := os.UserConfigDir(); err == nil {
