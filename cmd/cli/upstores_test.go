@@ -37,7 +37,15 @@ func TestRunsOfUpAndOfTroupeRunKeepApart(t *testing.T) {
 	}
 	begin(alone, "say.yaml", 0)
 	begin(asking, "ask.yaml", 5)
-	end := s.startUp("work")
+	end, started := s.startUp("work")
+	for _, words := range []string{"questions of 1 run of `troupe run` wait in this state directory, and these nodes do not read them: stop troupe up, then troupe questions shows them\n"} {
+		if !strings.Contains(started.String(), words) {
+			t.Errorf("no %q in %s", words, started)
+		}
+	}
+	if strings.Contains(started.String(), "unfinished run") {
+		t.Errorf("a run that waits is not to be resumed: %s", started)
+	}
 	begin(ofUp, "say.yaml", 0)
 	expect("stop `troupe up`", []string{"result", alone}, []string{"tree", alone}, []string{"cancel", asking}, []string{"delete", "--yes", asking}, []string{"run", "--resume", asking})
 	if out, code := s.outputOf("list"); code != 0 || !strings.Contains(out, "interrupted") || strings.Count(out, "finished") != 2 {
@@ -57,14 +65,14 @@ func TestRunsOfUpAndOfTroupeRunKeepApart(t *testing.T) {
 }
 
 // startUp starts `troupe up` with one node for a directory. end stops it.
-func (s testHome) startUp(root string) (end func()) {
+func (s testHome) startUp(root string) (end func(), out *watchedOutput) {
 	s.t.Helper()
 	bin, err := exec.LookPath("upnode")
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	up := s.command("up", "--nodes", "1", "--lazy", "--node-binary", bin, "--root", filepath.Join(s.home, root))
-	out, err := up.StderrPipe()
+	stderr, err := up.StderrPipe()
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -76,7 +84,8 @@ func (s testHome) startUp(root string) (end func()) {
 		_ = up.Wait()
 	}
 	s.t.Cleanup(end)
-	watchOutput(out).until(s.t, "node-1 | ready ")
+	out = watchOutput(stderr)
+	out.until(s.t, "node-1 | ready ")
 	s.waitForNodes(1)
-	return end
+	return end, out
 }

@@ -209,6 +209,7 @@ func (cs *Commands) startServer(u upFlags) (env, flags []string, done func() err
 	if cs.Sessions.Conn.NamesServer() {
 		return cs.Sessions.Conn.Environment(), flags, func() error { return nil }, nil
 	}
+	reportKeptRuns(cs.Console, cs.Sessions)
 	e, err := cs.Sessions.StartServer.Start(localserver.Config{StateDir: statedir.StateDir(cs.Sessions.StateDir), Port: u.port, Lazy: u.lazy, ConfigHome: localserver.ConfigHome(cs.Console.Getenv),
 		OpenWatch: u.open.watch, OpenControl: u.open.control, Logger: cs.Console.Logger()})
 	if err != nil {
