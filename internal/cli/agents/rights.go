@@ -2,6 +2,8 @@ package agents
 
 import (
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
@@ -73,6 +75,32 @@ func (cs *Commands) noteRights(g Sources, defs []agentfile.Definition, named boo
 		}
 		for _, n := range cs.noteCutRules(own, d.Name, d.Path) {
 			notes = append(notes, console.Remark{Path: n.Path, Text: n.Text})
+		}
+	}
+	return notes
+}
+
+// noteCutOffTools notes which tools of an agent no run gives it below an agent that names it as a delegate: the parent
+// does not have them. It looks at the checked files, and at the others of the roster as far as they are above or below one.
+func noteCutOffTools(checked []agentfile.Definition, all Roster) (notes []console.Remark) {
+	defs := slices.Clone(checked)
+	isKnown := func(name string) bool {
+		return slices.ContainsFunc(checked, func(d agentfile.Definition) bool { return d.Name == name })
+	}
+	for _, i := range all.Agents {
+		if i.def != nil && i.Hidden == "" && !isKnown(i.Name) {
+			defs = append(defs, *i.def)
+		}
+	}
+	for _, parent := range defs {
+		for _, child := range defs {
+			if !slices.Contains(parent.Delegates, child.Name) || !isKnown(parent.Name) && !isKnown(child.Name) {
+				continue
+			}
+			if cut := agentfile.ToolsCutOff(parent, child); len(cut) > 0 {
+				notes = append(notes, console.Remark{Path: child.Path, Line: child.KeyLine("tools", "permission"),
+					Text: "below " + parent.Name + " the agent does not have " + strings.Join(cut, ", ") + ": " + parent.Name + " delegates to it and does not have that (" + parent.Path + ")"})
+			}
 		}
 	}
 	return notes

@@ -96,6 +96,7 @@ func (cs *Commands) validateAgents(g Sources, places []string) error {
 		problems, notes := checkReferences(d, known)
 		c.Problems, c.Notes = append(c.Problems, problems...), append(c.Notes, notes...)
 	}
+	c.Notes = append(c.Notes, noteCutOffTools(defs, all)...)
 	c.Notes = append(c.Notes, cs.noteRights(g, defs, len(places) > 0)...)
 	c.Valid = len(c.Problems) == 0
 	if cs.Console.Output != "table" {

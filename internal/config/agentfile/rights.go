@@ -7,6 +7,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/toolname"
+	"github.com/troupe-run/troupe/internal/toolset/command"
 )
 
 // GrantedTools returns the names of the tools that a definition grants its agent; nil grants all tools of its parent.
@@ -67,6 +68,23 @@ func (r ToolRef) isPartial() bool {
 	}
 	_, err := permission.ParseAllow(r.String())
 	return err != nil || !slices.Contains(partlyGranted, r.Name)
+}
+
+// ToolsCutOff returns the tools that the file of a child lists and that it never has below a parent: an agent has at
+// most the tools of the agent that delegates to it.
+func ToolsCutOff(parent, child Definition) (cut []string) {
+	has := func(tool string) bool {
+		matches := func(r ToolRef) bool { return r.matchesTool(tool) }
+		granted := parent.Tools == nil || slices.ContainsFunc(parent.Tools, func(r ToolRef) bool { return matches(r) && !r.isPartial() })
+		return granted && !slices.ContainsFunc(parent.DisallowedTools, func(r ToolRef) bool { return matches(r) && !r.deniesPart() })
+	}
+	for _, tool := range child.GrantedTools() {
+		isTool := (ToolRef{Name: tool}).isKnown() || slices.ContainsFunc(child.Commands, func(c command.Config) bool { return c.Name == tool })
+		if isTool && !strings.Contains(tool, "*") && !has(tool) && !slices.Contains(child.DeniedTools(), tool) {
+			cut = append(cut, tool)
+		}
+	}
+	return cut
 }
 
 // ExpandNames replaces names by the tools that they match, out of all tools: mcp__server matches
