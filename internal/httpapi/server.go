@@ -16,6 +16,9 @@ import (
 	"github.com/troupe-run/troupe/client"
 )
 
+// ReadyLine begins the line with which a node says at which address it serves HTTP.
+const ReadyLine = "http at "
+
 // DefaultAddress is where a node with a server of its own listens, if the port is free.
 const DefaultAddress = "127.0.0.1:8420"
 

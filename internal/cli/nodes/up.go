@@ -132,39 +132,52 @@ func (cs *Commands) startNodes(u upFlags) error {
 	}
 	sig := interrupt.Catch()
 	defer sig.Stop()
-	env, flags, done, err := cs.startServer(u)
+	server, err := cs.startServer(u)
 	if err != nil {
 		return err
 	}
 	if web != nil {
 		token, err := cs.httpEnvironment()
 		if err != nil {
-			return errors.Join(err, done())
+			return errors.Join(err, server.close())
 		}
-		env = append(env, token...)
+		server.env = append(server.env, token...)
 	}
-	ctx, cancel := context.WithCancel(sig.Starting)
+	errs := cs.runNodes(sig.Starting, u, nodeProgram{bin: bin, state: state, web: web, server: server})
+	return errors.Join(append(errs, server.close())...)
+}
+
+// nodeProgram is what all nodes of troupe up have in common.
+type nodeProgram struct {
+	bin, state string
+	web        []string // addresses over HTTP, one for each node; nil: none
+	server     upServer
+}
+
+// runNodes runs the nodes until ctx ends or all have ended by themselves.
+func (cs *Commands) runNodes(ctx context.Context, u upFlags, p nodeProgram) []error {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wait sync.WaitGroup
 	errs := make([]error, u.nodes)
-	lines := &lineWriter{to: cs.Console.Err}
+	lines := &lineWriter{to: cs.Console.Err, http: httpAddressBook{announce: p.server.announce}}
 	for i := range u.nodes {
 		name := fmt.Sprintf("node-%d", i+1)
-		args := append(u.nodeArguments(name), "--store-dir", state)
-		if web != nil {
-			args = append(args, "--http", web[i])
+		args := append(u.nodeArguments(name), "--store-dir", p.state)
+		if p.web != nil {
+			args = append(args, "--http", p.web[i])
 		}
-		cmd := exec.CommandContext(ctx, bin, append(args, flags...)...)
-		cmd.Env = append(os.Environ(), env...)
+		cmd := exec.CommandContext(ctx, p.bin, append(args, p.server.flags...)...)
+		cmd.Env = append(os.Environ(), p.server.env...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = upStopGrace
 		wait.Go(func() { errs[i] = runNode(cmd, name, lines) })
 	}
 	wait.Wait()
 	if ctx.Err() != nil {
-		errs = nil // they were stopped on purpose
+		return nil // they were stopped on purpose
 	}
-	return errors.Join(append(errs, done())...)
+	return errs
 }
 
 // nodeArguments are the flags of one node.
@@ -200,24 +213,31 @@ func (u upFlags) nodeArguments(name string) []string {
 	return args
 }
 
-// startServer starts a server for the nodes, unless one is given, and returns the
-// environment by which they find it and the flags by which they prove it.
-func (cs *Commands) startServer(u upFlags) (env, flags []string, done func() error, err error) {
+// upServer is the NATS server of the nodes.
+type upServer struct {
+	env, flags []string // by which the nodes find it and prove it
+	close      func() error
+	announce   func(url string) error // records the address of a node over HTTP in node.json
+}
+
+// startServer starts a server for the nodes, unless one is given.
+func (cs *Commands) startServer(u upFlags) (upServer, error) {
+	var flags []string
 	if u.lazy {
 		flags = []string{"--durability", "lazy"}
 	}
 	if cs.Sessions.Conn.NamesServer() {
-		return cs.Sessions.Conn.Environment(), flags, func() error { return nil }, nil
+		return upServer{env: cs.Sessions.Conn.Environment(), flags: flags, close: func() error { return nil }, announce: func(string) error { return nil }}, nil
 	}
 	reportKeptRuns(cs.Console, cs.Sessions)
 	e, err := cs.Sessions.StartServer.Start(localserver.Config{StateDir: statedir.StateDir(cs.Sessions.StateDir), Port: u.port, Lazy: u.lazy, ConfigHome: localserver.ConfigHome(cs.Console.Getenv),
 		OpenWatch: u.open.watch, OpenControl: u.open.control, Logger: cs.Console.Logger()})
 	if err != nil {
-		return nil, nil, nil, err
+		return upServer{}, err
 	}
 	cs.Console.Say(term.CleanLine("NATS at " + e.URL() + "; watch with: " + e.WatchCommand() + " sub '" + names.Names{}.AllEvents() + "' --translate 'troupe fmt'"))
 	if line := localserver.OpenWarning(u.open.watch, u.open.control); line != "" {
 		cs.Console.Say(cs.Console.ErrStyle.Yellow("warning: " + line))
 	}
-	return serverVariables(e), flags, e.Close, nil
+	return upServer{env: serverVariables(e), flags: flags, close: e.Close, announce: e.AnnounceHTTP}, nil
 }

@@ -1,7 +1,10 @@
 package nodes
 
 import (
+	"cmp"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 
 	"github.com/troupe-run/troupe/internal/bus/statedir"
@@ -56,4 +59,28 @@ func (cs *Commands) httpEnvironment() ([]string, error) {
 	}
 	cs.Console.Say(term.CleanLine("the HTTP token of all nodes is in " + statedir.HTTPTokenPath(dir)))
 	return []string{httpTokenVariable + "=" + token}, nil
+}
+
+// httpAddressBook holds the addresses of the nodes over HTTP. The one of the first node that lives is in node.json.
+type httpAddressBook struct {
+	announce func(url string) error
+	byNode   map[string]string
+	current  string
+}
+
+// set records the address of a node; "": the node has ended.
+func (b *httpAddressBook) set(name, url string) error {
+	if b.byNode == nil {
+		b.byNode = map[string]string{}
+	}
+	b.byNode[name] = url
+	first := ""
+	for _, n := range slices.Sorted(maps.Keys(b.byNode)) {
+		first = cmp.Or(first, b.byNode[n])
+	}
+	if first == b.current {
+		return nil
+	}
+	b.current = first
+	return b.announce(first)
 }

@@ -9,11 +9,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/localserver"
 	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/httpapi"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
@@ -61,14 +63,14 @@ func runNode(cmd *exec.Cmd, name string, to *lineWriter) error {
 		s := bufio.NewScanner(out)
 		s.Buffer(nil, upLineMax)
 		for s.Scan() {
-			to.writeLine(name + " | " + s.Text())
+			to.writeNodeLine(name, s.Text())
 		}
 		_, _ = io.Copy(io.Discard, out) // a line that is too long must not block the node
 	})
 	err := cmd.Run()
 	_ = in.Close() // of a pipe in memory: it cannot fail
 	read.Wait()
-	to.writeLine(fmt.Sprintf("%s | ended: %v", name, cmd.ProcessState))
+	to.writeEnd(name, cmd.ProcessState.String())
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -78,8 +80,33 @@ func runNode(cmd *exec.Cmd, name string, to *lineWriter) error {
 // lineWriter writes whole lines from several nodes. It cleans each line, because a node may
 // quote text that no terminal should receive as it is.
 type lineWriter struct {
-	mu sync.Mutex
-	to io.Writer
+	mu   sync.Mutex
+	to   io.Writer
+	http httpAddressBook
+}
+
+// writeNodeLine writes a line of a node. One that names the node's address over HTTP also puts it into node.json.
+func (w *lineWriter) writeNodeLine(name, text string) {
+	w.writeLine(name + " | " + text)
+	if rest, ok := strings.CutPrefix(text, httpapi.ReadyLine); ok {
+		url, _, _ := strings.Cut(rest, ";")
+		w.setHTTP(name, url)
+	}
+}
+
+// writeEnd says how a node has ended.
+func (w *lineWriter) writeEnd(name, how string) {
+	w.writeLine(name + " | ended: " + how)
+	w.setHTTP(name, "")
+}
+
+func (w *lineWriter) setHTTP(name, url string) {
+	w.mu.Lock()
+	err := w.http.set(name, url)
+	w.mu.Unlock()
+	if err != nil {
+		w.writeLine("node.json does not name the HTTP API: " + err.Error())
+	}
 }
 
 func (w *lineWriter) writeLine(text string) {

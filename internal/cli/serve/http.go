@@ -110,9 +110,13 @@ func (h *httpFlags) readOwners(c *node.HTTPConfig) error {
 // hint is a command line that asks the HTTP server at url. It names where the token is, not the token, and curl reads it
 // from its stdin: other accounts can see the arguments of a program.
 func (h *httpFlags) hint(url, stateDir string) string {
-	token := `$(cat ` + shellWord(cmp.Or(h.tokenFile, statedir.HTTPTokenPath(statedir.StateDir(stateDir)))) + `)`
-	if h.tokenFile == "" && os.Getenv(tokenVariable) != "" {
-		token = "$" + tokenVariable
+	dir := statedir.StateDir(stateDir)
+	token := `$(cat ` + shellWord(cmp.Or(h.tokenFile, statedir.HTTPTokenPath(dir))) + `)`
+	if given := os.Getenv(tokenVariable); h.tokenFile == "" && given != "" {
+		// troupe up gives its nodes the token of the state directory in their environment, which no terminal has
+		if stored, err := statedir.ReadHTTPToken(dir); err != nil || stored != given {
+			token = "$" + tokenVariable
+		}
 	}
 	return `echo "Authorization: Bearer ` + token + `" | curl -H @- ` + url + "/api/v1/runs"
 }

@@ -29,7 +29,7 @@ func (n *program) printReady(h *node.Node) error {
 	}
 	web := h.HTTPURL()
 	if web != "" {
-		writeLine("http at " + web + "; try: " + n.http.hint(web, n.cfg.StateDir))
+		writeLine(httpapi.ReadyLine + web + "; try: " + n.http.hint(web, n.cfg.StateDir))
 		for _, warning := range []string{httpapi.PlainWarning(web), httpapi.TakenWarning(n.http.address, web)} {
 			if warning != "" {
 				writeLine("warning: " + warning)
