@@ -62,7 +62,9 @@ type AgentFinished struct {
 	Turns   int         `json:"turns"`
 	Calls   int         `json:"tool_calls"`
 	Journal string      `json:"journal,omitempty"` // of an agent that did not complete
-	Usage   model.Usage `json:"usage"`
+	// Usage is what replies reported. What the supervisor charges for calls of unknown usage, such as those that a crash
+	// cut off, is in AgentResult.Tokens and BudgetResult.Unknown.
+	Usage model.Usage `json:"usage"`
 }
 
 // TurnStarted is turn.started.
