@@ -128,6 +128,8 @@ func moveBindings(v view) []binding {
 			})(m, k)
 		}},
 	}
+	ends := []binding{{keys: []string{"home", "g"}, help: "to the first row", do: move(func(*Model) int { return -all })},
+		{keys: []string{"end", "G"}, help: "to the last row", do: move(func(*Model) int { return all })}}
 	if v == viewInbox || v == viewQuestions {
 		scroll := func(sign int) func(*Model, Key) []Effect {
 			return func(m *Model, _ Key) []Effect {
@@ -136,13 +138,13 @@ func moveBindings(v view) []binding {
 				return nil
 			}
 		}
-		return append(list, binding{keys: []string{"space", "pgdown"}, help: "scroll the question", do: scroll(1)}, binding{keys: []string{"pgup"}, help: "scroll the question back", do: scroll(-1)})
+		list = append(list, binding{keys: []string{"space", "pgdown"}, help: "scroll the question", do: scroll(1)}, binding{keys: []string{"pgup"}, help: "scroll the question back", do: scroll(-1)})
+		return append(list, ends...)
 	}
-	return append(list,
+	list = append(list,
 		binding{keys: []string{"pgdown", "space", "ctrl+d"}, help: "down by a page", do: move(func(m *Model) int { return max(1, m.bodyHeight()-2) })},
-		binding{keys: []string{"pgup", "ctrl+u"}, help: "up by a page", do: move(func(m *Model) int { return -max(1, m.bodyHeight()-2) })},
-		binding{keys: []string{"home", "g"}, help: "to the first row", do: move(func(*Model) int { return -all })},
-		binding{keys: []string{"end", "G"}, help: "to the last row", do: move(func(*Model) int { return all })})
+		binding{keys: []string{"pgup", "ctrl+u"}, help: "up by a page", do: move(func(m *Model) int { return -max(1, m.bodyHeight()-2) })})
+	return append(list, ends...)
 }
 
 // openBindings open what is selected.

@@ -106,6 +106,8 @@ func TestAnswers(t *testing.T) {
 		"a denial that is left": {func(s *screen) { s.press("r", "n", "esc") }, nil},
 		"an answer":             {func(s *screen) { s.press("j", "w").enterText("the second one") }, []SendAnswer{{other}}},
 		"an empty answer":       {func(s *screen) { s.press("j", "w", "enter") }, nil},
+		"the last question":     {func(s *screen) { s.press("G", "w").enterText("the second one") }, []SendAnswer{{other}}},
+		"the first question":    {func(s *screen) { s.press("end", "g", "y") }, []SendAnswer{{with(func(r *client.AnswerRequest) { r.Decision = spec.Approve })}}},
 		"approve no call":       {func(s *screen) { s.press("j", "y", "a", "p") }, nil},
 		"pasted keys":           {func(s *screen) { s.learn(Pasted{"a\ny\n"}) }, nil},
 	} {
