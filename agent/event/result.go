@@ -37,10 +37,10 @@ type Result struct {
 }
 
 // Ending is the Detail of the result, with the name of the person who has canceled the run, if it is known and the
-// cancel has no other reason.
+// cancel has no other reason. The name may be that of an agent, such as root.
 func (r Result) Ending() string {
 	if r.Detail == CanceledByPerson && r.Cancel != nil && r.Cancel.By != "" {
-		return "canceled by " + r.Cancel.By
+		return "canceled by user " + r.Cancel.By
 	}
 	return r.Detail
 }

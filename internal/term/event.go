@@ -317,7 +317,7 @@ func describeWarning(e client.Event) (string, bool) {
 		text += " now"
 	}
 	if d.By != "" {
-		text += " by " + d.By
+		text += " by user " + d.By // who may be called as an agent is
 	}
 	if d.Why != "" {
 		text += ": " + d.Why

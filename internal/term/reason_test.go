@@ -30,7 +30,7 @@ func TestACanceledAgentNamesWhoCanceled(t *testing.T) {
 	} {
 		tree.AddEvent(parseEvent(t, doc))
 	}
-	if row := tree.Row(Style{}, "root", 80, time.Time{}); !strings.Contains(row, "canceled by ann") {
+	if row := tree.Row(Style{}, "root", 80, time.Time{}); !strings.Contains(row, "canceled by user ann") {
 		t.Error(row)
 	}
 }

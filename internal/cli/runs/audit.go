@@ -54,6 +54,9 @@ func (cs *Commands) drawAuditEntry(p *console.Page, e *audit.Entry) {
 		by := ""
 		if e.By != "" {
 			by = " by " + term.CleanLine(e.By)
+			if e.Kind == audit.KindCancel { // a person, who may be called as an agent is
+				by = " by user " + term.CleanLine(e.By)
+			}
 		}
 		addWrapped(p, "", e.At+who+" "+e.Kind+": "+term.CleanLine(e.Text)+by)
 		return
