@@ -57,6 +57,8 @@ type Follower struct {
 	person    *terminalUser // nil: no person can be asked
 
 	logs *logWatch
+
+	earlier earlierEvents
 }
 
 // eventItem is one event on its way to the screen.
@@ -132,6 +134,7 @@ func (f *Follower) ContinueAfterLoss(s *session.Session) bool {
 
 // Watch follows the run on one node until its end.
 func (f *Follower) Watch(s *session.Session) (Ending, error) {
+	f.earlier.command = s.Command("events " + f.run)
 	ctx, cancel := context.WithCancel(s.Context)
 	defer cancel()
 	events, done := make(chan eventItem, EventBuffer), make(chan error, 1)
@@ -243,8 +246,11 @@ func (f *Follower) showEvent(it eventItem) {
 	switch {
 	case f.console.Output == "stream-json":
 		f.person.printAbove(func() { f.console.PrintJSONLine(it.raw) })
-	case f.live == nil && !f.console.Quiet && term.IsImportant(it.event):
-		f.person.printAbove(func() { f.console.Say(term.PlainLine(f.console.ErrStyle, it.event, f.tree.AgentName(it.event.Agent))) })
+	case f.live == nil && !f.console.Quiet && term.IsImportant(it.event) && !f.earlier.take(it.event):
+		f.person.printAbove(func() {
+			f.printEarlier()
+			f.console.Say(term.PlainLine(f.console.ErrStyle, it.event, f.tree.AgentName(it.event.Agent)))
+		})
 	}
 }
 
@@ -315,6 +321,7 @@ func (f *Follower) note(text string) {
 
 // Settle redraws the tree a last time and leaves it on the screen.
 func (f *Follower) Settle() {
+	f.printEarlier()
 	f.dirty = true
 	f.redraw()
 	if f.live != nil {

@@ -115,6 +115,9 @@ func (cs *Commands) followRun(flags *request.Flags, demo *demo) error {
 	sig := interrupt.Catch()
 	defer sig.Stop()
 	f := follow.New(cs.Console, flags.Request.RunID, sig, flags.LogPatience, time.Duration(flags.Request.TimeoutMS)*time.Millisecond)
+	if flags.Request.Resume {
+		f.SummarizeBefore(time.Now())
+	}
 	flags.Request.Interactive = f.HasPerson() && !flags.Request.Resume
 	var s *session.Session
 	for {
