@@ -250,13 +250,14 @@ func addReport(p *console.Page, d description) {
 	p.AddLine(line)
 }
 
-// describeDuration says how long a run took. The result of one that has not ended counts until its supervisor last worked.
+// describeDuration says how long a run took, its waits for people included. The result of one that has not ended counts
+// until its supervisor last worked.
 func describeDuration(d description, now time.Time) string {
 	began, err := time.Parse(time.RFC3339, d.Started)
 	if d.State == client.RunFinished || err != nil {
 		return console.Took(d.Result.DurationMS) + " in total"
 	}
-	return console.Took(d.Result.DurationMS) + " of work; " + term.FormatAge(now.Sub(began)) + " since it began"
+	return "began " + term.FormatAge(now.Sub(began)) + " ago, last step after " + console.Took(d.Result.DurationMS)
 }
 
 // warningsShown is how many lines a description has for them.

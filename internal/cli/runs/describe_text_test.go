@@ -13,7 +13,7 @@ import (
 func TestTheDurationOfARunThatHasNotEnded(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 44, 0, time.UTC)
-	for state, want := range map[client.RunState]string{client.RunParked: "2.1s of work; 44s since it began", client.RunFinished: "2.1s in total"} {
+	for state, want := range map[client.RunState]string{client.RunParked: "began 44s ago, last step after 2.1s", client.RunFinished: "2.1s in total"} {
 		d := description{RunInfo: client.RunInfo{State: state, Started: "2026-01-02T03:04:00Z", Result: &event.Result{DurationMS: 2100}}}
 		if got := describeDuration(d, now); got != want {
 			t.Errorf("%s: %q", state, got)
