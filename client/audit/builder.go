@@ -343,7 +343,7 @@ func limitText(l spec.RunLimits) string {
 		parts = append(parts, fmt.Sprintf("%d tokens", l.Tokens))
 	}
 	if l.Nano > 0 {
-		parts = append(parts, fmt.Sprintf("$%.4f", float64(l.Nano)/budget.NanoPerUSD))
+		parts = append(parts, "$"+strings.TrimSuffix(fmt.Sprintf("%.4f", float64(l.Nano)/budget.NanoPerUSD), "00"))
 	}
 	if l.Calls > 0 {
 		parts = append(parts, fmt.Sprintf("%d tool calls", l.Calls))

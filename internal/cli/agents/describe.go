@@ -122,7 +122,7 @@ func budgetText(d agentDoc) string {
 		parts = append(parts, term.FormatTokens(d.Tokens)+" tokens")
 	}
 	if d.USD > 0 {
-		parts = append(parts, fmt.Sprintf("$%g", d.USD))
+		parts = append(parts, term.FormatUSD(d.USD, false))
 	}
 	if d.Share > 0 {
 		parts = append(parts, fmt.Sprintf("%g %% of the run's", d.Share*100))

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/term"
 	"github.com/troupe-run/troupe/internal/workdir"
 )
@@ -59,9 +58,6 @@ func DollarsPerMillion(nano int64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.3f", float64(nano)/1e3), "0")
 }
 
-// USD renders billionths of a dollar.
-func USD(nano int64) string { return fmt.Sprintf("$%.4f", float64(nano)/budget.NanoPerUSD) }
-
 // Took renders a duration in milliseconds; 0 is "-".
 func Took(ms int64) string {
 	if ms == 0 {
@@ -84,16 +80,10 @@ func WordsOr(list []string, without string) string {
 // CostText renders a cost in dollars; without a price it is unknown, and an estimate has a ~ before it. A cost that is
 // known to be zero is $0.
 func CostText(usd float64, known, estimated bool) string {
-	text := fmt.Sprintf("$%.4f", usd)
-	switch {
-	case !known:
+	if !known {
 		return "unknown"
-	case usd == 0:
-		return "$0"
-	case estimated:
-		return "~" + text
 	}
-	return text
+	return term.FormatUSD(usd, estimated)
 }
 
 // Age is how long ago a stamp was.

@@ -146,7 +146,7 @@ func measureRows(r eval.Report) [][]string {
 	cost := "no case has a price"
 	for _, v := range r.Verdicts {
 		if v.CostKnown {
-			cost = fmt.Sprintf("$%.6f in the cases with a price", r.CostUSD)
+			cost = term.FormatUSD(r.CostUSD, false) + " in the cases with a price"
 		}
 	}
 	return [][]string{

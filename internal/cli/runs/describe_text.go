@@ -140,7 +140,7 @@ func limitsText(l spec.RunLimits, each spec.Limits, parkMS int64) string {
 		parts[0] = term.FormatTokens(l.Tokens) + " tokens"
 	}
 	if l.Nano > 0 {
-		parts = append(parts, console.USD(l.Nano))
+		parts = append(parts, term.FormatUSD(float64(l.Nano)/budget.NanoPerUSD, false))
 	}
 	parts = append(parts, fmt.Sprintf("%d tool calls", l.Calls), fmt.Sprintf("depth %d", l.Depth), fmt.Sprintf("%d children per agent", l.Children),
 		fmt.Sprintf("%d agents", l.Agents), fmt.Sprintf("%d output tokens per call", each.Output), console.Took(each.SoftMS)+" soft and "+console.Took(each.HardMS)+" hard")
