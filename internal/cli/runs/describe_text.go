@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/term"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -90,8 +91,8 @@ func addConfiguration(p *console.Page, o *client.Description, head [][2]string, 
 	}
 	p.AddPairs(append(head, [2]string{"goal", o.Goal}, [2]string{"owner", owner}, [2]string{"caller", o.Caller}, [2]string{"priority", o.Priority}, [2]string{"conversation", conversation}, [2]string{"trace", o.TraceID},
 		[2]string{"constraints", strings.Join(o.Constraints, "\n")}, [2]string{"criteria", strings.Join(o.Criteria, "\n")}, [2]string{"fails if", strings.Join(o.FailIf, "\n")},
-		[2]string{"directory", o.Workspace}, [2]string{"may write", strings.Join(o.Writable, ", ")},
-		[2]string{"model", m}, [2]string{"price", priceText(o.Model.Price)}, [2]string{"billing", o.Model.Bound}, [2]string{"window", windowText(o.Model.Window)},
+		[2]string{"directory", o.Workspace}, [2]string{"may write", writableText(*o)},
+		[2]string{"model", m}, [2]string{"price", priceText(o.Model.Price)}, [2]string{"cost bound", boundText(o.Model)}, [2]string{"window", windowText(o.Model.Window)},
 		[2]string{"root agent", fmt.Sprintf("%s, at most %d turns", o.Root, o.RootTurns)},
 		[2]string{"limits", limitsText(o.Limits, o.AgentLimits, o.ParkMS)},
 		[2]string{"policy", policyText(o.Policy)})...)
@@ -107,6 +108,30 @@ func addConfiguration(p *console.Page, o *client.Description, head [][2]string, 
 	p.AddTable(console.Left("NAME", "MODEL", "TOOLS", "DELEGATES TO", "HANDS OFF TO"), definitionRows(o))
 	p.AddHeading("Tools")
 	p.AddTable(console.Left("NAME", "CLASS", "DESCRIPTION"), toolRows(offeredTools(o)))
+}
+
+// writableText names the files that agents may write without approval: in the directory, so that without one they may
+// write none.
+func writableText(o client.Description) string {
+	if o.Workspace == "" || len(o.Writable) == 0 {
+		return ""
+	}
+	return strings.Join(o.Writable, ", ") + " without asking"
+}
+
+// boundText says whether a model call can cost more than is reserved for it.
+func boundText(m client.ModelInfo) string {
+	switch {
+	case m.Why == provider.DefinedByProgram:
+		return "" // the program that defines the model knows it
+	case m.Bound == string(provider.Exact):
+		return "exact: a call costs at most what is reserved for it"
+	case m.Bound == string(provider.Documented):
+		return "documented: by the provider's rules, a call costs at most what is reserved for it"
+	case m.Bound == string(provider.None):
+		return "none: no maximum is published, so a call may cost more than is reserved for it"
+	}
+	return m.Bound
 }
 
 func windowText(tokens int64) string {

@@ -1,10 +1,12 @@
 package runs
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/client/report"
 )
@@ -33,5 +35,27 @@ func TestAReportNamesCallsOfUnknownUsage(t *testing.T) {
 		if got := describeUnknown(r); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// A run without a directory has no files that it may write, and the bound of costs is a sentence.
+func TestConfigurationTexts(t *testing.T) {
+	if got := writableText(client.Description{Writable: []string{"report.md"}}); got != "" {
+		t.Error(got)
+	}
+	if got := writableText(client.Description{Workspace: "/src", Writable: []string{"report.md", "report.json"}}); got != "report.md, report.json without asking" {
+		t.Error(got)
+	}
+	for m, want := range map[client.ModelInfo]string{
+		{Bound: "exact"}: "exact: a call costs at most what is reserved for it",
+		{Bound: "none"}:  "none: no maximum is published, so a call may cost more than is reserved for it",
+		{Bound: "none", Why: "defined by this program"}: "",
+	} {
+		if got := boundText(m); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := limitsText(spec.RunLimits{Nano: 500_000_000}, spec.Limits{}, 0); !strings.Contains(got, "$0.50,") {
+		t.Error(got)
 	}
 }
