@@ -163,7 +163,7 @@ function Stop({ info, model, run }: { info: RunInfo | null; model: RunModel; run
         {r.detail && <><dt>Detail</dt><dd>{line(r.detail, 1000)}</dd></>}
         {short && <><dt>{r.stop_reason ? "Limit" : "Short so far"}</dt><dd>{r.stop_reason ? "" : "an attempt was not covered, and the run goes on: "}{line(short.of)} of the {line(short.whose)}: limit {tokens(short.limit)}, used {tokens(short.used)}, free {tokens(short.free)}, needed {tokens(short.need)}</dd></>}
         {rule && <><dt>Policy</dt><dd>rule {line(rule.rule)}, version {rule.version}</dd></>}
-        {r.cancel && <><dt>Cancel</dt><dd>{line(r.cancel.text)}{r.cancel.by ? ", asked for by " + line(r.cancel.by, 80) : ""}{r.cancel.why ? ": " + line(r.cancel.why, 500) : ""}</dd></>}
+        {r.cancel && <><dt>Cancel</dt><dd>{line(r.cancel.text)}{r.cancel.by ? ", asked for by user " + line(r.cancel.by, 80) : ""}{r.cancel.why ? ": " + line(r.cancel.why, 500) : ""}</dd></>}
         <dt>Work</dt><dd>{r.num_turns} {r.num_turns === 1 ? "turn" : "turns"} in {took(r.duration_ms)}{[r.model_ms && `models ${took(r.model_ms)}`, r.tool_ms && `tools ${took(r.tool_ms)}`].filter(Boolean).map((t, i) => (i ? ", " : "; ") + t)}</dd>
         {remedy && <><dt>What to do</dt><dd>{remedy.replace(/RUN/g, run.slice(0, 10))}</dd></>}
       </dl>
