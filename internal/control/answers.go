@@ -17,6 +17,7 @@ import (
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/control/runindex"
+	"github.com/troupe-run/troupe/internal/control/runview"
 	"github.com/troupe-run/troupe/internal/permission/person"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
@@ -43,7 +44,7 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 	switch {
 	case err != nil:
 		return nil, err
-	case !open, l.row.IsAnswered(q) && !isAnsweredBy(l.row, q, r):
+	case !open, l.Row.IsAnswered(q) && !isAnsweredBy(l.Row, q, r):
 		return refuseAnswered(ctx, c.cfg.Post, l, r, q.Agent)
 	case r.Request != "" && q.ApprovedRequest == r.Request:
 		return struct{}{}, checkSentAgain(r, q)
@@ -61,13 +62,13 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 }
 
 // appendAnswer appends an answer that was checked.
-func (c *commander) appendAnswer(ctx context.Context, l runView, r client.AnswerRequest, q supervisor.OpenQuestion) (any, error) {
+func (c *commander) appendAnswer(ctx context.Context, l runview.View, r client.AnswerRequest, q supervisor.OpenQuestion) (any, error) {
 	f := answerFact(r, q)
 	if f.Request != "" { // the first of two approvals: the question stays open
 		return c.approveFirst(ctx, l, r, q, f)
 	}
 	claim := runindex.AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: markOf(r), AtMS: time.Now().UnixMilli()}
-	switch err := c.cfg.Runs.ClaimAnswer(ctx, r.RunID, claim, l.seen()); {
+	switch err := c.cfg.Runs.ClaimAnswer(ctx, r.RunID, claim, l.Seen()); {
 	case bus.IsUnavailable(err), bus.IsFull(err): // the answer counts by its place in the log
 		c.cfg.logger().Warn("a question was not marked as answered in the index", "run", r.RunID, "agent", q.Agent, "error", err)
 	case refuse.HasCode(err, client.CodeConflict): // another request has answered it meanwhile
@@ -92,10 +93,10 @@ const (
 )
 
 // awaitQuestion finds the question that a request answers.
-func (c *commander) awaitQuestion(ctx context.Context, r client.AnswerRequest) (l runView, q supervisor.OpenQuestion, ok bool, err error) {
+func (c *commander) awaitQuestion(ctx context.Context, r client.AnswerRequest) (l runview.View, q supervisor.OpenQuestion, ok bool, err error) {
 	for late := time.Now().Add(questionLag); ; {
 		l, q, ok, err = c.lookForQuestion(ctx, r)
-		if err != nil || ok || l.state() != client.RunLive || !time.Now().Before(late) {
+		if err != nil || ok || l.State() != client.RunLive || !time.Now().Before(late) {
 			return l, q, ok, err
 		}
 		select {
@@ -107,13 +108,13 @@ func (c *commander) awaitQuestion(ctx context.Context, r client.AnswerRequest) (
 }
 
 // lookForQuestion finds the question that a request answers in the log of the run as it is now.
-func (c *commander) lookForQuestion(ctx context.Context, r client.AnswerRequest) (l runView, q supervisor.OpenQuestion, ok bool, err error) {
+func (c *commander) lookForQuestion(ctx context.Context, r client.AnswerRequest) (l runview.View, q supervisor.OpenQuestion, ok bool, err error) {
 	if l, err = c.lookAtRun(ctx, r.RunID, r.Request); err != nil {
 		return l, q, false, err
 	}
 	q, ok, err = findQuestion(l, r)
-	if l.summary.QuestionsCut && (!ok || r.Agent == "" || len(l.row.Answered) >= runindex.AnsweredMax) {
-		if l, err = c.views.viewRunFully(ctx, l.row); err != nil {
+	if l.Summary.QuestionsCut && (!ok || r.Agent == "" || len(l.Row.Answered) >= runindex.AnsweredMax) {
+		if l, err = c.views.ViewFully(ctx, l.Row); err != nil {
 			return l, q, false, err
 		}
 		q, ok, err = findQuestion(l, r)

@@ -207,11 +207,11 @@ func TestADoubtfulMarkIsCheckedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := c.views.viewRun(t.Context(), row)
-	if err != nil || len(l.questions()) != 1 {
+	l, err := c.views.ViewOne(t.Context(), row)
+	if err != nil || len(l.Questions()) != 1 {
 		t.Fatalf("%+v, %v", l, err)
 	}
-	q := l.questions()[0]
+	q := l.Questions()[0]
 	for _, tt := range []struct {
 		what   string
 		age    time.Duration
@@ -221,14 +221,14 @@ func TestADoubtfulMarkIsCheckedOnce(t *testing.T) {
 		{"old, and the log does not ask", 2 * bounds.RequestTimeout, true},
 	} {
 		mark := runindex.AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "a-" + fmt.Sprint(tt.logged), AtMS: time.Now().Add(-tt.age).UnixMilli()}
-		if err := c.cfg.Runs.ClaimAnswer(t.Context(), "r", mark, l.seen()); err != nil {
+		if err := c.cfg.Runs.ClaimAnswer(t.Context(), "r", mark, l.Seen()); err != nil {
 			t.Fatal(err)
 		}
 		if row, _, err = c.cfg.Runs.Get(t.Context(), "r"); err != nil {
 			t.Fatal(err)
 		}
-		if now, err := c.views.viewRun(t.Context(), row); err != nil || len(now.questions()) != 0 {
-			t.Errorf("%s: %+v, %v", tt.what, now.questions(), err)
+		if now, err := c.views.ViewOne(t.Context(), row); err != nil || len(now.Questions()) != 0 {
+			t.Errorf("%s: %+v, %v", tt.what, now.Questions(), err)
 		}
 		if row, _, err = c.cfg.Runs.Get(t.Context(), "r"); err != nil || len(row.Answered) != 1 || row.Answered[0].Logged != tt.logged {
 			t.Errorf("%s: %+v, %v", tt.what, row.Answered, err)

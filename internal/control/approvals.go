@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/control/runlog"
+	"github.com/troupe-run/troupe/internal/control/runview"
 	"github.com/troupe-run/troupe/internal/permission/person"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -25,7 +26,7 @@ func answerFact(r client.AnswerRequest, q supervisor.OpenQuestion) agent.Answere
 
 // approveFirst appends the first of two approvals. It marks no question as answered: of two that come at once, the
 // agent takes the one that comes first in its log as the first, and the other one as the second.
-func (c *commander) approveFirst(ctx context.Context, l runView, r client.AnswerRequest, q supervisor.OpenQuestion, f agent.Answered) (any, error) {
+func (c *commander) approveFirst(ctx context.Context, l runview.View, r client.AnswerRequest, q supervisor.OpenQuestion, f agent.Answered) (any, error) {
 	return c.appendToViewed(ctx, l, answerID(r), q.Agent, "", f.Kind(), f)
 }
 

@@ -42,7 +42,7 @@ func (c *commander) changeBacklog(ctx context.Context, r client.BacklogRequest) 
 		return nil, err
 	}
 	f := supervisor.BacklogSet{Request: r.Request, Title: r.Title, Text: r.Text, Drop: r.Drop, By: namedBy(r.By)}
-	if repeated := supervisor.TaskOfRequest(full.State, r.Request) != ""; !repeated && l.state() != client.RunFinished {
+	if repeated := supervisor.TaskOfRequest(full.State, r.Request) != ""; !repeated && l.State() != client.RunFinished {
 		if why := supervisor.CheckBacklog(full.State, f); why != "" {
 			return nil, badBacklog("%s", why)
 		}

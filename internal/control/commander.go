@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -15,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
+	"github.com/troupe-run/troupe/internal/control/runview"
 	"github.com/troupe-run/troupe/internal/policy"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
@@ -25,20 +25,16 @@ func badRequestID(err error) error {
 	return &client.Error{Code: client.CodeBad, Text: "request_id: " + err.Error(), Hint: "choose one of a-z, 0-9, - and _; the same one is applied once"}
 }
 
-// withState returns the row with the run's current state and result: see runView.state.
+// withState returns the row with the run's current state and result: see runview.View.State.
 func withState(row runindex.Row, s supervisor.State) client.RunInfo {
 	info := row.RunInfo
 	if s.Phase == "" || info.State == client.RunFinished && s.Phase != supervisor.Over {
 		return info
 	}
 	result := bounds.FitAgents(s.Result())
-	info.Result, info.State = &result, runView{row: row, summary: s.Summary(true)}.state()
+	info.Result, info.State = &result, runview.View{Row: row, Summary: s.Summary(true)}.State()
 	return info
 }
-
-// queuedAfter is how long a run may have no activation before it is shown as queued: a node
-// that takes up a run immediately needs some milliseconds.
-const queuedAfter = 2 * time.Second
 
 // withPosition returns the row with the run's place in the queue of this node; 0: it has none.
 func withPosition(info client.RunInfo, place int) client.RunInfo {
@@ -69,22 +65,22 @@ func (c *commander) appendCommand(ctx context.Context, run, request string, to, 
 }
 
 // lookAtRun looks at the run of a request that a client has named.
-func (c *commander) lookAtRun(ctx context.Context, run, request string) (runView, error) {
+func (c *commander) lookAtRun(ctx context.Context, run, request string) (runview.View, error) {
 	row, err := c.lookup.findRun(ctx, run)
 	if err != nil {
-		return runView{}, err
+		return runview.View{}, err
 	}
 	if err := names.CheckToken(request); err != nil {
-		return runView{}, badRequestID(err)
+		return runview.View{}, badRequestID(err)
 	}
-	return c.views.viewRun(ctx, row)
+	return c.views.ViewOne(ctx, row)
 }
 
 // appendToViewed is appendCommand for a run that was looked at. A cancel of a run that has ended appends nothing and
 // succeeds. A command whose request id another one has is refused (recentCommands), unless it is a cancel (cancelID).
-func (c *commander) appendToViewed(ctx context.Context, l runView, request string, to, of spec.ID, kind string, body any) (any, error) {
-	run := l.row.RunID
-	if l.summary.Phase == "" { // the index has a row, but there is no log
+func (c *commander) appendToViewed(ctx context.Context, l runview.View, request string, to, of spec.ID, kind string, body any) (any, error) {
+	run := l.Row.RunID
+	if l.Summary.Phase == "" { // the index has a row, but there is no log
 		return nil, refuse.NoRun(run)
 	}
 	address := mailbox.At(run, mailbox.Super)
@@ -92,10 +88,10 @@ func (c *commander) appendToViewed(ctx context.Context, l runView, request strin
 		if a == "" {
 			continue
 		}
-		at, err := c.views.findAgent(ctx, l, a)
-		if refuse.IsNotFound(err) && l.summary.AgentsCut { // it may have no log yet
-			if l, err = c.views.viewRunFully(ctx, l.row); err == nil {
-				at, err = c.views.findAgent(ctx, l, a)
+		at, err := c.views.FindAgent(ctx, l, a)
+		if refuse.IsNotFound(err) && l.Summary.AgentsCut { // it may have no log yet
+			if l, err = c.views.ViewFully(ctx, l.Row); err == nil {
+				at, err = c.views.FindAgent(ctx, l, a)
 			}
 		}
 		if err != nil {
@@ -106,7 +102,7 @@ func (c *commander) appendToViewed(ctx context.Context, l runView, request strin
 		}
 	}
 	isCancel := kind == agent.Canceled{}.Kind()
-	switch finished := l.state() == client.RunFinished; {
+	switch finished := l.State() == client.RunFinished; {
 	case finished && isCancel:
 		return struct{}{}, nil // it is canceled already
 	case finished:
@@ -141,16 +137,16 @@ func (c *commander) steerAgent(ctx context.Context, r client.SteerRequest) (any,
 }
 
 // checkAtWork returns an error if an agent of a live run has ended: it would not read messages.
-func (c *commander) checkAtWork(ctx context.Context, l runView, id spec.ID) error {
-	if l.summary.Phase == "" || l.state() == client.RunFinished || slices.ContainsFunc(l.summary.Agents, func(a supervisor.AgentSummary) bool { return a.ID == id && !a.Done }) {
+func (c *commander) checkAtWork(ctx context.Context, l runview.View, id spec.ID) error {
+	if l.Summary.Phase == "" || l.State() == client.RunFinished || slices.ContainsFunc(l.Summary.Agents, func(a supervisor.AgentSummary) bool { return a.ID == id && !a.Done }) {
 		return nil
 	}
-	full, err := c.states.Replay(ctx, c.cfg.Post, l.row.RunID) // a summary names no agent that has ended
+	full, err := c.states.Replay(ctx, c.cfg.Post, l.Row.RunID) // a summary names no agent that has ended
 	if err != nil {
 		return err
 	}
 	if m, ok := full.State.Member(id); ok && m.Done {
-		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("agent %s of %s has ended", id, l.row.RunID), Hint: "`troupe tree` shows the agents that work"}
+		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("agent %s of %s has ended", id, l.Row.RunID), Hint: "`troupe tree` shows the agents that work"}
 	}
 	return nil
 }
@@ -186,8 +182,8 @@ func (c *commander) setBudget(ctx context.Context, r client.BudgetRequest) (any,
 	if err != nil {
 		return nil, err
 	}
-	if r.Limits.Nano > 0 && !r.Freeze && l.summary.Phase != "" && !l.summary.Priced {
-		return nil, &client.Error{Code: client.CodeBad, Text: "the price of " + l.row.Model + " is unknown, so a limit in money cannot be kept",
+	if r.Limits.Nano > 0 && !r.Freeze && l.Summary.Phase != "" && !l.Summary.Priced {
+		return nil, &client.Error{Code: client.CodeBad, Text: "the price of " + l.Row.Model + " is unknown, so a limit in money cannot be kept",
 			Hint: "limit the tokens"}
 	}
 	f := supervisor.LimitSet{Limits: r.Limits, Patch: r.Patch, Freeze: r.Freeze, By: namedBy(r.By)}

@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/control/runlog"
+	"github.com/troupe-run/troupe/internal/control/runview"
 	"github.com/troupe-run/troupe/internal/promptlayer"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
@@ -56,7 +57,7 @@ func (c *commander) changeContext(ctx context.Context, r client.ContextRequest) 
 	if err != nil {
 		return nil, err
 	}
-	if l.summary.Phase == "" {
+	if l.Summary.Phase == "" {
 		return nil, refuse.NoRun(r.RunID)
 	}
 	full, err := c.states.Replay(ctx, c.cfg.Post, r.RunID)
@@ -76,7 +77,7 @@ func (c *commander) changeContext(ctx context.Context, r client.ContextRequest) 
 			return nil, err
 		}
 	}
-	if l.state() != client.RunFinished {
+	if l.State() != client.RunFinished {
 		if why := supervisor.CheckContext(full.State, f); why != "" {
 			return nil, badContext("%s", why)
 		}
@@ -86,7 +87,7 @@ func (c *commander) changeContext(ctx context.Context, r client.ContextRequest) 
 
 // appendContext appends a change. Layers of the agent alone go into its own log, so that they are in order with
 // steering and answers of the same client. The rest is the supervisor's to decide about and to pass on.
-func (c *commander) appendContext(ctx context.Context, l runView, request string, s supervisor.State, f supervisor.ContextSet) (any, error) {
+func (c *commander) appendContext(ctx context.Context, l runview.View, request string, s supervisor.State, f supervisor.ContextSet) (any, error) {
 	m, _ := s.Member(cmp.Or(f.Agent, spec.Root))
 	if f.Agent == "" {
 		m = supervisor.HolderOf(s, m)
@@ -117,11 +118,11 @@ func (c *commander) appendContext(ctx context.Context, l runView, request string
 }
 
 // checkOwnLayers refuses layers that conflict with those of the agent, and the removal of one that it lacks.
-func (c *commander) checkOwnLayers(ctx context.Context, l runView, m supervisor.Member, layers []spec.Layer) error {
-	if len(layers) == 0 || l.state() == client.RunFinished {
+func (c *commander) checkOwnLayers(ctx context.Context, l runview.View, m supervisor.Member, layers []spec.Layer) error {
+	if len(layers) == 0 || l.State() == client.RunFinished {
 		return nil
 	}
-	at := mailbox.At(l.row.RunID, string(m.ID)).In(m.NodePool)
+	at := mailbox.At(l.Row.RunID, string(m.ID)).In(m.NodePool)
 	machine := &activation.Agent{Addr: at}
 	log, err := runlog.Replay(ctx, c.cfg.Post, at, machine, nil)
 	if err != nil {

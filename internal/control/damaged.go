@@ -18,6 +18,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
+	"github.com/troupe-run/troupe/internal/control/runview"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -35,7 +36,7 @@ const (
 
 // cancelTarget is a run that is to be canceled.
 type cancelTarget struct {
-	runView
+	runview.View
 	// lost returns why the supervisor cancels no agent; "" if it does.
 	lost string
 }
@@ -43,18 +44,18 @@ type cancelTarget struct {
 // inspectRun views a run that is to be canceled. It refuses a log of a newer form unless the user asks
 // for an immediate end: a node of the newer release can stop such a run in order.
 func (c *runViews) inspectRun(ctx context.Context, row runindex.Row, now bool) (cancelTarget, error) {
-	l, err := c.viewRun(ctx, row)
-	v := cancelTarget{runView: l}
-	switch s := l.summary; {
+	l, err := c.ViewOne(ctx, row)
+	v := cancelTarget{View: l}
+	switch s := l.Summary; {
 	case refuse.IsNewer(err) && now:
 		v.lost = "the log of its supervisor was " + statedir.ErrNewerForm.Error()
 	case err != nil:
 		return v, err
 	case s.Phase == "":
-		v.lost = cmp.Or(l.damage, superGone)
+		v.lost = cmp.Or(l.Damage, superGone)
 	case s.Phase == supervisor.Over && s.Reason == spec.LogDamaged:
 		v.lost = s.Detail
-	case s.Phase != supervisor.Over && l.row.State == client.RunFinished:
+	case s.Phase != supervisor.Over && l.Row.State == client.RunFinished:
 		v.lost = superLeft
 	}
 	return v, nil
@@ -123,8 +124,8 @@ func (c *canceler) cancelAgents(ctx context.Context, v cancelTarget, r client.Ca
 	if err := c.cancelLogs(ctx, r.Request, f, ends); err != nil {
 		return nil, err
 	}
-	if v.row.State != client.RunFinished && (f.Of == "" || f.Of == spec.Root) {
-		if err := c.endRow(ctx, v.row.RunInfo, v.lost+"; its agents were canceled without it"); err != nil {
+	if v.Row.State != client.RunFinished && (f.Of == "" || f.Of == spec.Root) {
+		if err := c.endRow(ctx, v.Row.RunInfo, v.lost+"; its agents were canceled without it"); err != nil {
 			return nil, err
 		}
 	}

@@ -69,19 +69,19 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 	return info, nil
 }
 
-// briefRun returns the row of a run with its current state: see runview.go for what it reads.
+// briefRun returns the row of a run with its current state: see package runview for what it reads.
 func (c *viewer) briefRun(ctx context.Context, row runindex.Row) (client.RunInfo, error) {
-	l, err := c.views.viewRun(ctx, row)
+	l, err := c.views.ViewOne(ctx, row)
 	if refuse.IsNewer(err) && row.State == client.RunFinished {
 		return row.RunInfo, nil
 	}
 	if err != nil {
 		return row.RunInfo, err
 	}
-	info := l.row.RunInfo
-	info.State = c.shownState(l.state(), l.summary)
+	info := l.Row.RunInfo
+	info.State = c.shownState(l.State(), l.Summary)
 	if info.State != client.RunFinished {
-		info.AgentsStarted, info.LiveAgents = l.summary.Joined, liveAgents(l.summary)
+		info.AgentsStarted, info.LiveAgents = l.Summary.Joined, liveAgents(l.Summary)
 	}
 	return withPosition(info, c.cfg.Queue.placeOf(info.RunID)), nil
 }

@@ -14,6 +14,7 @@
 //   - retention: which run goes next, by its age or for room
 //   - runimport: runs from files, and forks of a tree
 //   - runevent: the events of runs again, from their logs
+//   - runview: one run or many, by rows and by what their logs have since
 //   - schedules: schedules for clients, and their runs when they are due
 //
 // The files:
@@ -21,7 +22,7 @@
 //     parts that serve the verbs
 //   - owners.go, agentcaller.go: whose a run is
 //   - list.go: the lists of the index
-//   - findrun.go, runview.go, runviews.go, describe.go, viewer.go: one run or many, by rows and by what their logs have since
+//   - findrun.go, views.go, describe.go, viewer.go: one run, by its id
 //   - events.go, logs.go, transcript.go: events, entries and messages again
 //   - open.go, reopen.go, dryrun.go, queue.go, localrun.go, room.go, runlocks.go: opening runs, and waiting for them
 //   - history.go, uploads.go, attach.go: histories and files with which runs begin

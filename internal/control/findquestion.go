@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
+	"github.com/troupe-run/troupe/internal/control/runview"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -24,9 +25,9 @@ const agentsNamedMax = 8
 // findQuestion finds the question that a request answers. Agents of a run may ask under the same query id: the agent or the
 // digest of the request then says which question is meant, or its mark, if it is sent again. If several open questions
 // remain, the request is refused.
-func findQuestion(l runView, r client.AnswerRequest) (q supervisor.OpenQuestion, ok bool, err error) {
+func findQuestion(l runview.View, r client.AnswerRequest) (q supervisor.OpenQuestion, ok bool, err error) {
 	var named []supervisor.OpenQuestion
-	for _, q := range l.summary.Questions {
+	for _, q := range l.Summary.Questions {
 		if q.Query == r.Query && (r.Agent == "" || r.Agent == string(q.Agent)) {
 			named = append(named, q)
 		}
@@ -38,11 +39,11 @@ func findQuestion(l runView, r client.AnswerRequest) (q supervisor.OpenQuestion,
 		return q, false, nil
 	}
 	for _, q := range named {
-		if isAnsweredBy(l.row, q, r) {
+		if isAnsweredBy(l.Row, q, r) {
 			return q, true, nil
 		}
 	}
-	switch open := slices.DeleteFunc(slices.Clone(named), l.row.IsAnswered); len(open) {
+	switch open := slices.DeleteFunc(slices.Clone(named), l.Row.IsAnswered); len(open) {
 	case 0:
 		return named[0], true, nil
 	case 1:
@@ -142,7 +143,7 @@ func readPastAnswer(ctx context.Context, post mailbox.Store, at mailbox.Address,
 
 // refuseAnswered refuses the answer to a question that another request has answered, and says who answered, what and when
 // as far as the log of the agent tells. It accepts a request that is sent again.
-func refuseAnswered(ctx context.Context, post mailbox.Store, l runView, r client.AnswerRequest, of spec.ID) (any, error) {
+func refuseAnswered(ctx context.Context, post mailbox.Store, l runview.View, r client.AnswerRequest, of spec.ID) (any, error) {
 	a, err := findPastAnswer(ctx, post, r, of, false)
 	switch {
 	case err != nil:
@@ -154,7 +155,7 @@ func refuseAnswered(ctx context.Context, post mailbox.Store, l runView, r client
 }
 
 // refuseMissing refuses an answer to a question that is not open.
-func refuseMissing(ctx context.Context, post mailbox.Store, l runView, r client.AnswerRequest) (any, error) {
+func refuseMissing(ctx context.Context, post mailbox.Store, l runview.View, r client.AnswerRequest) (any, error) {
 	a, err := findPastAnswer(ctx, post, r, spec.ID(r.Agent), false)
 	if err != nil {
 		return nil, err
@@ -163,14 +164,14 @@ func refuseMissing(ctx context.Context, post mailbox.Store, l runView, r client.
 		return a.settle(l, r)
 	}
 	text := fmt.Sprintf("no open query %q in %s", r.Query, r.RunID)
-	if l.state() == client.RunFinished {
+	if l.State() == client.RunFinished {
 		text += ": the run has ended"
 	}
 	return nil, &client.Error{Code: client.CodeNotFound, Text: text, Hint: "`troupe questions` shows the open ones"}
 }
 
 // settle accepts a request that is sent again, and refuses any other.
-func (a *pastAnswer) settle(l runView, r client.AnswerRequest) (any, error) {
+func (a *pastAnswer) settle(l runview.View, r client.AnswerRequest) (any, error) {
 	if a.isOf(r) {
 		return struct{}{}, nil
 	}
@@ -178,14 +179,14 @@ func (a *pastAnswer) settle(l runView, r client.AnswerRequest) (any, error) {
 }
 
 // refusal says that a question is answered already.
-func (a *pastAnswer) refusal(l runView, r client.AnswerRequest) error {
+func (a *pastAnswer) refusal(l runview.View, r client.AnswerRequest) error {
 	decision := string(a.fact.Decision)
 	if a.fact.Decision == spec.TextOnly {
 		decision = "with a text"
 	}
 	refused := runindex.AnsweredError(r.Query, r.RunID)
 	refused.Text += fmt.Sprintf(": %s, by %s at %s", decision, cmp.Or(a.fact.By, "somebody"), a.at.UTC().Format(time.RFC3339))
-	if l.state() == client.RunFinished {
+	if l.State() == client.RunFinished {
 		refused.Hint = "the run has ended: `troupe result " + r.RunID + "` shows how"
 	}
 	return refused

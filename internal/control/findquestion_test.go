@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/control/runindex"
+	"github.com/troupe-run/troupe/internal/control/runview"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
@@ -36,7 +37,7 @@ func TestAnAmbiguousAnswerIsRefused(t *testing.T) {
 		"the agent, answered":      {answer: client.AnswerRequest{Query: "1-0.0", Agent: "root-1-0"}, answered: []runindex.AnsweredQuestion{mark}, want: "root-1-0"},
 		"the digest, and answered": {answer: client.AnswerRequest{Query: "1-0.0", Digest: "a"}, answered: []runindex.AnsweredQuestion{mark}, want: "root-1-0"},
 	} {
-		view := runView{row: runindex.Row{Answered: c.answered}, summary: supervisor.Summary{Questions: []supervisor.OpenQuestion{first, second}}}
+		view := runview.View{Row: runindex.Row{Answered: c.answered}, Summary: supervisor.Summary{Questions: []supervisor.OpenQuestion{first, second}}}
 		q, ok, err := findQuestion(view, c.answer)
 		if c.want == "" {
 			if ok || !refuse.HasCode(err, client.CodeConflict) || !strings.Contains(err.Error(), "root-1-0, root-1-1") {

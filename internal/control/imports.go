@@ -7,6 +7,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/control/runimport"
 	"github.com/troupe-run/troupe/internal/control/runindex"
+	"github.com/troupe-run/troupe/internal/control/runview"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -26,7 +27,7 @@ type answerRules struct{}
 
 // Find is findQuestion in a run that has no row.
 func (answerRules) Find(run string, s supervisor.Summary, r client.AnswerRequest) (supervisor.OpenQuestion, bool, error) {
-	return findQuestion(runView{row: runindex.Row{RunInfo: client.RunInfo{RunID: run}}, summary: s}, r)
+	return findQuestion(runview.View{Row: runindex.Row{RunInfo: client.RunInfo{RunID: run}}, Summary: s}, r)
 }
 
 // Check is checkAnswer.

@@ -131,17 +131,17 @@ func (c *laneLogs) standingOf(ctx context.Context, run string) (lane.Standing, e
 	if err != nil {
 		return lane.Standing{}, err
 	}
-	view, err := c.views.viewRun(ctx, row)
+	view, err := c.views.ViewOne(ctx, row)
 	if err != nil {
 		return lane.Standing{}, err
 	}
-	st := lane.Standing{Phase: lane.Live, Reason: view.summary.Reason, History: view.summary.Joined > 0}
-	st.Root = view.summary.Root
-	if h := view.summary.HandedTo; h != nil {
+	st := lane.Standing{Phase: lane.Live, Reason: view.Summary.Reason, History: view.Summary.Joined > 0}
+	st.Root = view.Summary.Root
+	if h := view.Summary.HandedTo; h != nil {
 		st.HandedTo, st.Holder = h.Agent, h.Name
 	}
 	switch {
-	case view.state() == client.RunFinished:
+	case view.State() == client.RunFinished:
 		st.Phase = lane.Finished
 		if ended, err := time.Parse(time.RFC3339, row.Ended); err == nil {
 			st.EndedMS = ended.UnixMilli()
@@ -149,9 +149,9 @@ func (c *laneLogs) standingOf(ctx context.Context, run string) (lane.Standing, e
 		if st.Reason == "" && row.Result != nil {
 			st.Reason = row.Result.Reason
 		}
-	case view.summary.Phase == supervisor.Queued:
+	case view.Summary.Phase == supervisor.Queued:
 		st.Phase = lane.Unbegun
-	case view.summary.Phase == "": // a row without a log
+	case view.Summary.Phase == "": // a row without a log
 		st.Phase = lane.Missing
 	}
 	return st, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
+	"github.com/troupe-run/troupe/internal/control/runview"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -80,22 +81,22 @@ func (f runFilter) selectRows(ctx context.Context, rows []runindex.RawRow) (sele
 }
 
 // viewNewest looks at the newest runs of a list whose rows may not know their state, by their ids.
-func (c *viewer) viewNewest(ctx context.Context, rows []runindex.Row, places map[string]int) map[string]viewResult {
+func (c *viewer) viewNewest(ctx context.Context, rows []runindex.Row, places map[string]int) map[string]runview.Result {
 	var open []runindex.Row
 	for _, row := range rows {
 		if row.State != client.RunFinished && !c.cfg.Runs.IsElsewhere(row) && places[row.RunID] == 0 && len(open) < verifiedRowsMax {
 			open = append(open, row)
 		}
 	}
-	looks := make(map[string]viewResult, len(open))
-	for i, r := range c.views.viewRuns(ctx, open, func(runView) bool { return false }) {
+	looks := make(map[string]runview.Result, len(open))
+	for i, r := range c.views.ViewAll(ctx, open, nil) {
 		looks[open[i].RunID] = r
 	}
 	return looks
 }
 
 // currentInfo is a row as a list shows it. looks are those at the runs whose logs were read.
-func (c *viewer) currentInfo(ctx context.Context, row runindex.Row, place int, looks map[string]viewResult) (client.RunInfo, error) {
+func (c *viewer) currentInfo(ctx context.Context, row runindex.Row, place int, looks map[string]runview.Result) (client.RunInfo, error) {
 	info := withPosition(row.RunInfo, place)
 	if row.State == client.RunFinished || info.Position > 0 {
 		return info, nil
@@ -110,20 +111,20 @@ func (c *viewer) currentInfo(ctx context.Context, row runindex.Row, place int, l
 	r, ok := looks[row.RunID]
 	switch {
 	case !ok:
-		r.view = runView{row: row, summary: row.SummaryOrEmpty()}
-	case refuse.IsNewer(r.err):
+		r.View = runview.View{Row: row, Summary: row.SummaryOrEmpty()}
+	case refuse.IsNewer(r.Err):
 		return info, nil // only the row can be shown
-	case r.err != nil:
-		return info, r.err
+	case r.Err != nil:
+		return info, r.Err
 	}
-	if info.State = c.shownState(r.view.state(), r.view.summary); info.State != client.RunFinished {
-		if spend := r.view.summary.Spend; spend.Budget.Limit > 0 { // a row without a Summary has none
+	if info.State = c.shownState(r.View.State(), r.View.Summary); info.State != client.RunFinished {
+		if spend := r.View.Summary.Spend; spend.Budget.Limit > 0 { // a row without a Summary has none
 			info.Spend = &spend
 		}
 		return info, nil
 	}
-	if r.view.replayed != nil { // the row does not know its end yet
-		return runindex.Summarize(withState(row, *r.view.replayed)), nil
+	if r.View.Replayed != nil { // the row does not know its end yet
+		return runindex.Summarize(withState(row, *r.View.Replayed)), nil
 	}
 	s, err := runlog.ReplaySupervisor(ctx, c.cfg.Post, row.RunID)
 	if err != nil {

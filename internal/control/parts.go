@@ -49,7 +49,7 @@ func newParts(cfg *Config) *parts {
 	p := &parts{cfg: cfg, locks: &runLocks{}, states: runlog.NewSupervisorStates(), lookup: &lookup{cfg}, owners: &ownerCheck{cfg}}
 	p.admission = &admission{cfg: cfg, lookup: p.lookup}
 	p.schedules = schedules.NewRegistry(scheduleConfig(p))
-	p.views = &runViews{cfg, p.lookup, p.states}
+	p.views = newRunViews(p)
 	p.lanes = &laneLogs{cfg, p.lookup, p.owners, p.views}
 	p.commander = &commander{cfg: cfg, lookup: p.lookup, views: p.views, states: p.states}
 	p.canceler = &canceler{cfg, p.lookup, p.views, p.commander}

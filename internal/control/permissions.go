@@ -42,7 +42,7 @@ func (c *commander) narrowPermissions(ctx context.Context, r client.PermissionsR
 	if err != nil {
 		return nil, err
 	}
-	if l.summary.Phase == "" {
+	if l.Summary.Phase == "" {
 		return nil, refuse.NoRun(r.RunID)
 	}
 	full, err := c.states.Replay(ctx, c.cfg.Post, r.RunID)
@@ -62,7 +62,7 @@ func (c *commander) narrowPermissions(ctx context.Context, r client.PermissionsR
 	if f.Rights, err = c.cfg.ParseNarrowing(full.State.Run, r); err != nil {
 		return nil, err
 	}
-	if l.state() != client.RunFinished && !supervisor.IsNarrowedBy(full.State, r.Request) {
+	if l.State() != client.RunFinished && !supervisor.IsNarrowedBy(full.State, r.Request) {
 		if why := supervisor.CheckPermissions(full.State, f); why != "" {
 			return nil, badNarrowing("%s", why)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/control/runindex"
+	"github.com/troupe-run/troupe/internal/control/runview"
 	"github.com/troupe-run/troupe/internal/refuse"
 )
 
@@ -45,22 +46,22 @@ func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
 		}
 	}
 	questions := []Question{}
-	for _, r := range c.views.viewRuns(ctx, unfinished, runView.lacksQuestions) {
-		if refuse.IsNewer(r.err) {
+	for _, r := range c.views.ViewAll(ctx, unfinished, runview.View.LacksQuestions) {
+		if refuse.IsNewer(r.Err) {
 			continue // this release could not answer it
 		}
-		if r.err != nil {
-			return nil, r.err
+		if r.Err != nil {
+			return nil, r.Err
 		}
-		for _, q := range r.view.questions() {
-			q, open, err := readApproval(ctx, c.cfg.Post, r.view.row.RunID, q)
+		for _, q := range r.View.Questions() {
+			q, open, err := readApproval(ctx, c.cfg.Post, r.View.Row.RunID, q)
 			if err != nil && !refuse.IsNewer(err) {
 				return nil, err
 			}
 			if !open {
 				continue
 			}
-			questions = append(questions, Question{RunID: r.view.row.RunID, Title: r.view.row.Title, RunDueMS: r.view.summary.ParkDueMS, Agent: q.Agent, AgentName: q.Name, Query: event.OpenQuery{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call,
+			questions = append(questions, Question{RunID: r.View.Row.RunID, Title: r.View.Row.Title, RunDueMS: r.View.Summary.ParkDueMS, Agent: q.Agent, AgentName: q.Name, Query: event.OpenQuery{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call,
 				Digest: q.Digest, Rule: q.Rule, AskedMS: q.AskedMS, DueMS: q.DueMS, Approvals: q.Approvals, ApprovedBy: q.ApprovedBy}})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control/runview"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -56,19 +57,19 @@ func (c *canceler) cancelRun(ctx context.Context, r client.CancelRequest) (any, 
 		return c.cancelAgents(ctx, v, r, f)
 	}
 	if !isWhole(f.Of) { // the account of a part needs every agent
-		if v.runView, err = c.views.viewRunFully(ctx, v.row); err != nil {
+		if v.View, err = c.views.ViewFully(ctx, v.Row); err != nil {
 			return nil, err
 		}
 	}
-	if !isCancelLogged(v.summary, f) {
+	if !isCancelLogged(v.Summary, f) {
 		if err := names.CheckToken(r.Request); err != nil {
 			return nil, badRequestID(err)
 		}
-		if _, err := c.commander.appendToViewed(ctx, v.runView, cancelID(r.Request, f), "", f.Of, f.Kind(), f); err != nil {
+		if _, err := c.commander.appendToViewed(ctx, v.View, cancelID(r.Request, f), "", f.Of, f.Kind(), f); err != nil {
 			return nil, err
 		}
 	}
-	return c.awaitStops(ctx, v.runView, r, f), nil
+	return c.awaitStops(ctx, v.View, r, f), nil
 }
 
 // whyBytesMax is the longest reason of a cancel. It becomes part of the result, of events, and of the row of the index.
@@ -89,14 +90,14 @@ func isCancelLogged(s supervisor.Summary, f agent.Canceled) bool {
 // awaitStops waits until the agents have stopped, for as long as the request says. The
 // control service cancels the agents that the supervisor does not reach. awaitStops logs its
 // errors: the cancel is in the log already.
-func (c *canceler) awaitStops(ctx context.Context, l runView, r client.CancelRequest, f agent.Canceled) client.CancelReply {
+func (c *canceler) awaitStops(ctx context.Context, l runview.View, r client.CancelRequest, f agent.Canceled) client.CancelReply {
 	warn := func(err error) {
 		if err != nil {
 			c.cfg.logger().Warn("agents were not reached by a cancel", "run", r.RunID, "error", err)
 		}
 	}
 	wait := r.Wait()
-	if l = c.awaitMembers(ctx, l, r, min(wait, directAfter)); wait > directAfter && !l.areStopped(f.Of) {
+	if l = c.awaitMembers(ctx, l, r, min(wait, directAfter)); wait > directAfter && !areStopped(l, f.Of) {
 		ends, err := readLogStatuses(ctx, c.cfg.Post, r.RunID)
 		if err == nil {
 			err = c.cancelLogs(ctx, r.Request, f, ends)
@@ -104,13 +105,13 @@ func (c *canceler) awaitStops(ctx context.Context, l runView, r client.CancelReq
 		warn(err)
 	}
 	l = c.awaitMembers(ctx, l, r, wait-directAfter)
-	strays, err := c.cancelStrays(ctx, l.summary, r, f)
+	strays, err := c.cancelStrays(ctx, l.Summary, r, f)
 	warn(err)
-	if wait > 0 && r.Now && !l.areStopped(f.Of) {
+	if wait > 0 && r.Now && !areStopped(l, f.Of) {
 		warn(c.giveUpSilent(ctx, r, f.Of))
 		l = c.awaitMembers(ctx, l, r, gaveUpWait)
 	}
-	reply := c.accountMembers(l.summary, f.Of)
+	reply := c.accountMembers(l.Summary, f.Of)
 	if strays.Agents > 0 {
 		reply.Agents, reply.Stopped, reply.GivenUp = reply.Agents+strays.Agents, reply.Stopped+strays.Stopped, reply.GivenUp+strays.GivenUp
 		reply.Pending = append(reply.Pending, strays.Pending...)
@@ -121,14 +122,14 @@ func (c *canceler) awaitStops(ctx context.Context, l runView, r client.CancelReq
 
 // awaitMembers waits until the supervisor knows that the agents have stopped. It looks at the row
 // of the run, which needs to name all agents only if some of them are canceled.
-func (c *canceler) awaitMembers(ctx context.Context, l runView, r client.CancelRequest, wait time.Duration) runView {
-	of, lookAgain := spec.ID(r.Agent), c.views.viewRun
+func (c *canceler) awaitMembers(ctx context.Context, l runview.View, r client.CancelRequest, wait time.Duration) runview.View {
+	of, lookAgain := spec.ID(r.Agent), c.views.ViewOne
 	if !isWhole(of) {
-		lookAgain = c.views.viewRunFully
+		lookAgain = c.views.ViewFully
 	}
 	ctx, enough := context.WithTimeout(ctx, wait)
 	defer enough()
-	for pause := cancelLookMin; wait > 0 && !l.areStopped(of); pause = min(2*pause, cancelLookMax) {
+	for pause := cancelLookMin; wait > 0 && !areStopped(l, of); pause = min(2*pause, cancelLookMax) {
 		select {
 		case <-ctx.Done():
 			return l
@@ -136,7 +137,7 @@ func (c *canceler) awaitMembers(ctx context.Context, l runView, r client.CancelR
 		}
 		row, ok, err := c.cfg.Runs.Get(ctx, r.RunID)
 		if err != nil || !ok {
-			row = l.row
+			row = l.Row
 		}
 		if now, err := lookAgain(ctx, row); err == nil {
 			l = now
@@ -155,9 +156,9 @@ func isCanceled(of, id spec.ID) bool {
 func isWhole(of spec.ID) bool { return of == "" || of == spec.Root }
 
 // areStopped reports whether the agents of a cancel have stopped.
-func (l runView) areStopped(of spec.ID) bool {
-	t, ok := l.summary.TallyOf(of)
-	return ok && t.LiveAgents() == 0 || l.summary.Phase == supervisor.Over
+func areStopped(l runview.View, of spec.ID) bool {
+	t, ok := l.Summary.TallyOf(of)
+	return ok && t.LiveAgents() == 0 || l.Summary.Phase == supervisor.Over
 }
 
 // accountMembers counts the agents that have stopped, and those that have not, by node.

@@ -108,11 +108,11 @@ func TestAnAgentThatASummaryLeavesOutIsFound(t *testing.T) {
 	if err := c.cfg.Post.Purge(t.Context(), child, 0); err != nil {
 		t.Fatal(err)
 	}
-	l, err := c.views.viewRun(t.Context(), runindex.Row{RunInfo: client.RunInfo{RunID: "r", State: client.RunLive}})
-	if err != nil || len(l.summary.Agents) != 2 {
-		t.Fatalf("%+v, %v", l.summary, err)
+	l, err := c.views.ViewOne(t.Context(), runindex.Row{RunInfo: client.RunInfo{RunID: "r", State: client.RunLive}})
+	if err != nil || len(l.Summary.Agents) != 2 {
+		t.Fatalf("%+v, %v", l.Summary, err)
 	}
-	l.summary.Agents, l.summary.AgentsCut = l.summary.Agents[:1], true
+	l.Summary.Agents, l.Summary.AgentsCut = l.Summary.Agents[:1], true
 	f := agent.Steered{Text: "go on"}
 	if _, err := c.commander.appendToViewed(t.Context(), l, "s1", "root-1-0", "", f.Kind(), f); err != nil {
 		t.Error(err)

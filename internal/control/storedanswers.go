@@ -132,7 +132,7 @@ func (c *commander) answerStored(ctx context.Context, r client.AnswerRequest) (a
 		if err != nil {
 			return nil, err
 		}
-		if ok && q.Digest != "" && !l.row.IsAnswered(q) {
+		if ok && q.Digest != "" && !l.Row.IsAnswered(q) {
 			return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the approval of %q in %s waited for a node, and does not name the call", r.Query, r.RunID),
 				Hint: "`troupe questions -o json` shows the digest of the call: --digest"}
 		}

@@ -44,7 +44,7 @@ func (c *commander) setSubtreeLimit(ctx context.Context, r client.BudgetRequest)
 	if err != nil {
 		return nil, err
 	}
-	if l.state() != client.RunFinished && full.State.Phase != "" {
+	if l.State() != client.RunFinished && full.State.Phase != "" {
 		if why := supervisor.CheckSubtreeLimit(full.State, f); why != "" {
 			return nil, bad("`troupe budget` shows the agents and their limits", "%s", why)
 		}

@@ -161,7 +161,7 @@ var layers = [][]string{
 	{"actors", "client", "internal/replay", "internal/runfile", "internal/telemetry"},
 	{"internal/refuse", "internal/control/bounds", "internal/control/fairqueue", "internal/control/workgroup"},
 	{"internal/control/runevent", "internal/control/runlog", "internal/control/runindex"},
-	{"internal/control/retention", "internal/control/runimport", "internal/control/schedules"},
+	{"internal/control/retention", "internal/control/runimport", "internal/control/runview", "internal/control/schedules"},
 	{"client/audit", "client/report", "internal/answertext", "internal/abandon", "internal/approval", "internal/control", "internal/eval", "internal/term"},
 	{"internal/a2aserver", "internal/compare", "internal/mcpserver"},
 	{"internal/fixture", "internal/httpapi", "internal/top", "internal/trust"},
