@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget/tokens"
 	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/internal/dispatcher"
 	"github.com/troupe-run/troupe/internal/failpoint"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
@@ -196,7 +197,7 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform
 	ctx, deliver, keeper, counts := s.work.beginWork(s.ctx, p.Key), s.resultSender(c), s.resultStoreFor(t), s.state.Agent.State.Counts()
 	mayBegin, unbegun := s.mayBegin(p.Lease), s.notBegun(c, p.Key, e)
 	id := t.ID // the task is large, and the function lives as long as the call
-	go func() {
+	dispatcher.Go(func() {
 		began := time.Now()
 		failpoint.At(failpoint.ToolBefore, call.Key)
 		if !mayBegin() {
@@ -222,7 +223,7 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform
 		}
 		w.Body = f
 		deliver(w)
-	}()
+	})
 }
 
 // taskTools returns the tools of the task. A change of the agent's tools or permissions makes a
