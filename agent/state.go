@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/intern"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/model"
 )
@@ -84,6 +85,7 @@ type State struct {
 	Sent     int // messages to the supervisor
 	Received int // messages of the supervisor
 
+	texts       intern.Texts    // of Task, which other agents have, too
 	tools       *toolRules      // of Task, compiled from it
 	hooks       *hookRules      // of Task, compiled from it
 	permissions *permission.Set // of Task, compiled from it

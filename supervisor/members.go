@@ -18,7 +18,7 @@ func handleOpened(s State, f Opened) (State, []Effect) {
 	if s.Phase != "" {
 		return s, nil
 	}
-	f = f.withSharedTexts()
+	f = f.shareTexts(&s.texts)
 	f.Limits = withRunDefaults(f.Limits)
 	s.Run, s.Began = f, s.Now
 	if f.InLane {

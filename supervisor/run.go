@@ -138,12 +138,13 @@ type Opened struct {
 	Fork string `msgpack:"fo,omitempty" json:"fork,omitempty"`
 }
 
-// withSharedTexts returns the entry with the texts that other runs have, too, as one copy for all of them.
-func (o Opened) withSharedTexts() Opened {
-	o.Tools, o.Definitions = spec.SharedTools(o.Tools), slices.Clone(o.Definitions)
+// shareTexts returns the entry with the texts that other runs have, too, as one copy for all of them, for as long as texts
+// is held.
+func (o Opened) shareTexts(texts *intern.Texts) Opened {
+	o.Tools, o.Definitions = spec.ShareToolTexts(o.Tools, texts), slices.Clone(o.Definitions)
 	for i := range o.Definitions {
 		d := &o.Definitions[i]
-		d.System, d.Description = intern.Text(d.System), intern.Text(d.Description)
+		d.System, d.Description = texts.Share(d.System), texts.Share(d.Description)
 	}
 	return o
 }
@@ -200,6 +201,8 @@ type State struct {
 	events []event.Event // of the step under way
 	// cutNoted are the pairs of parent and child whose lost tools an event has named.
 	cutNoted []string
+
+	texts intern.Texts // of Run, which other runs have, too
 }
 
 // Models are the routes of the models that the run may call: its own, those of its definitions, the fallbacks, and

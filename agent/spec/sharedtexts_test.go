@@ -1,11 +1,13 @@
 package spec_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"unsafe"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/intern"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -14,13 +16,17 @@ func TestTasksOfManyRunsShareTheTextsThatTheyHaveInCommon(t *testing.T) {
 		return spec.Task{System: strings.Repeat("be brief. ", 20), Tools: []model.ToolSpec{{Name: "read", Schema: strings.Repeat(" ", 100) + "{}"}}}
 	}
 	of := decoded()
-	a, b := of.WithSharedTexts(), decoded().WithSharedTexts()
+	var texts intern.Texts
+	a := of.ShareTexts(&texts)
+	runtime.GC()
+	b := decoded().ShareTexts(&texts)
 	if unsafe.StringData(a.System) != unsafe.StringData(b.System) || unsafe.StringData(a.Tools[0].Schema) != unsafe.StringData(b.Tools[0].Schema) {
 		t.Error("two tasks hold two copies of one text")
 	}
 	if a.System != of.System || a.Tools[0] != of.Tools[0] {
 		t.Errorf("a text changed: %+v", a)
 	}
+	runtime.KeepAlive(texts)
 	if &a.Tools[0] == &of.Tools[0] {
 		t.Error("the list of tools that was given is changed in place")
 	}

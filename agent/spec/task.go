@@ -91,19 +91,19 @@ type Task struct {
 	Layers []Layer `msgpack:"la,omitempty"`
 }
 
-// WithSharedTexts returns the task with the texts that other agents have, too, as one copy for all of them: its system
-// prompt and its tools.
-func (t Task) WithSharedTexts() Task {
-	t.System, t.LoopOptions.Dynamic = intern.Text(t.System), intern.Text(t.LoopOptions.Dynamic)
-	t.Tools = SharedTools(t.Tools)
+// ShareTexts returns the task with the texts that other agents have, too, as one copy for all of them: its system prompt
+// and its tools. They are shared for as long as texts is held.
+func (t Task) ShareTexts(texts *intern.Texts) Task {
+	t.System, t.LoopOptions.Dynamic = texts.Share(t.System), texts.Share(t.LoopOptions.Dynamic)
+	t.Tools = ShareToolTexts(t.Tools, texts)
 	return t
 }
 
-// SharedTools returns the tools, with texts that all lists of tools share.
-func SharedTools(tools []model.ToolSpec) []model.ToolSpec {
+// ShareToolTexts returns the tools with descriptions and schemas that are shared for as long as texts is held.
+func ShareToolTexts(tools []model.ToolSpec, texts *intern.Texts) []model.ToolSpec {
 	tools = slices.Clone(tools)
 	for i := range tools {
-		tools[i].Description, tools[i].Schema = intern.Text(tools[i].Description), intern.Text(tools[i].Schema)
+		tools[i].Description, tools[i].Schema = texts.Share(tools[i].Description), texts.Share(tools[i].Schema)
 	}
 	return tools
 }

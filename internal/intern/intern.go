@@ -7,10 +7,15 @@ import "unique"
 // BytesMin is the shortest text that is shared: looking up a shorter one costs more than its copy.
 const BytesMin = 64
 
-// Text returns the text, as the one copy that all callers share while any of them holds it.
-func Text(s string) string {
+// Texts holds texts that are shared. A text has one copy as long as the Texts of anybody who shares it is held.
+type Texts []unique.Handle[string]
+
+// Share returns the text as the one copy of all who share it, and holds that copy.
+func (t *Texts) Share(s string) string {
 	if len(s) < BytesMin {
 		return s
 	}
-	return unique.Make(s).Value()
+	h := unique.Make(s)
+	*t = append(*t, h)
+	return h.Value()
 }

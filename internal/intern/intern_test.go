@@ -1,6 +1,7 @@
 package intern
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"unsafe"
@@ -8,18 +9,25 @@ import (
 
 func TestEqualLongTextsShareOneCopy(t *testing.T) {
 	long := strings.Repeat("x", BytesMin)
-	a, b := Text(strings.Clone(long)), Text(strings.Clone(long))
+	var first, second Texts
+	a := first.Share(strings.Clone(long))
+	for range 3 {
+		runtime.GC() // a text that is held is shared with those who come later
+	}
+	b := second.Share(strings.Clone(long))
 	if a != long || b != long {
 		t.Fatalf("the text changed: %q, %q", a, b)
 	}
 	if unsafe.StringData(a) != unsafe.StringData(b) {
 		t.Error("two equal texts have two copies")
 	}
+	runtime.KeepAlive(first)
 }
 
 func TestShortTextsAreReturnedAsTheyAre(t *testing.T) {
 	short := strings.Repeat("x", BytesMin-1)
-	if got := Text(short); unsafe.StringData(got) != unsafe.StringData(short) {
+	var texts Texts
+	if got := texts.Share(short); unsafe.StringData(got) != unsafe.StringData(short) || len(texts) != 0 {
 		t.Error("a short text was copied")
 	}
 }
