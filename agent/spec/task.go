@@ -110,8 +110,9 @@ func ShareToolTexts(tools []model.ToolSpec, texts *intern.Texts) []model.ToolSpe
 
 // Command is a tool that is a command line. Its spec is among Task.Tools.
 type Command struct {
-	Name string `msgpack:"n" json:"name"`
-	Line string `msgpack:"l" json:"command"`
+	Name      string `msgpack:"n" json:"name"`
+	Line      string `msgpack:"l" json:"command"`
+	TimeoutMS int64  `msgpack:"tm,omitempty" json:"timeout_ms,omitempty"` // of a call; 0: tool.TimeoutDefault
 }
 
 // Server is an MCP server whose tools are among Task.Tools. Its address is only in

@@ -23,6 +23,7 @@ import (
 	"github.com/troupe-run/troupe/internal/namedlimit"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/internal/throttle"
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 const (
@@ -228,7 +229,7 @@ func readSettings(file string) ([]Setting, error) {
 // readDirSettings reads the file of a directory that may come from anyone: it follows no link that
 // leads out of the directory.
 func readDirSettings(dir string) ([]Setting, error) {
-	data, err := safefile.ReadBelow(dir, FileName, FileBytesMax)
+	data, err := safefile.ReadBelow(workdir.Real(dir), FileName, FileBytesMax)
 	return parseSettings(filepath.Join(dir, FileName), data, err)
 }
 

@@ -178,7 +178,7 @@ func addCommand(t agentSet, path string, cfg command.Config) (agentSet, error) {
 	if err != nil {
 		return t, refuse.Bad("change x-troupe.tools in "+path, "tool %s: %v", cfg.Name, err)
 	}
-	toolSpec, command := made.Spec(), spec.Command{Name: cfg.Name, Line: cfg.Command}
+	toolSpec, command := made.Spec(), spec.Command{Name: cfg.Name, Line: cfg.Command, TimeoutMS: cfg.Timeout.Milliseconds()}
 	i := slices.IndexFunc(t.tools, func(known model.ToolSpec) bool { return known.Name == toolSpec.Name })
 	if i < 0 {
 		t.tools, t.commands = append(t.tools, toolSpec), append(t.commands, command)

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/troupe-run/troupe/internal/lazyregexp"
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // Errors of a file that is not read.
@@ -60,8 +61,8 @@ func ReadIn(root *os.Root, name string, limit int64) ([]byte, error) {
 	return readLimited(f, info, filepath.Join(root.Name(), name), limit)
 }
 
-// ReadBelow is ReadIn for a directory that is not opened yet. name may be absolute if it is
-// below dir.
+// ReadBelow is ReadIn for a directory that is not opened yet, by a path without links (workdir.Open). name may be absolute
+// if it is below dir.
 func ReadBelow(dir, name string, limit int64) ([]byte, error) {
 	if filepath.IsAbs(name) {
 		rel, err := filepath.Rel(dir, name)
@@ -70,7 +71,7 @@ func ReadBelow(dir, name string, limit int64) ([]byte, error) {
 		}
 		name = rel
 	}
-	root, err := os.OpenRoot(dir)
+	root, _, err := workdir.OpenRoot(dir)
 	if err != nil {
 		return nil, fileError(dir, err)
 	}

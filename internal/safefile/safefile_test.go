@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 const limit = 1 << 10
@@ -70,6 +72,21 @@ func TestAttackPathsCannotLeaveTheDirectory(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "own"), 3)
 	if data, err := ReadBelow(dir, filepath.Join(dir, "own"), limit); err != nil || len(data) != 3 {
 		t.Errorf("%q %v", data, err)
+	}
+}
+
+// What is on the way to the directory may have changed since its path was checked.
+func TestAttackDirectoryBehindALinkIsNotRead(t *testing.T) {
+	top, out := t.TempDir(), t.TempDir()
+	writeFile(t, filepath.Join(out, "secret"), 3)
+	createLink(t, out, filepath.Join(top, "link"))
+	if err := syscall.Mkfifo(filepath.Join(top, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"link", "pipe"} {
+		if data, err := ReadBelow(filepath.Join(top, dir), "secret", limit); !errors.Is(err, workdir.ErrReplaced) {
+			t.Errorf("%s: %q, %v", dir, data, err)
+		}
 	}
 }
 

@@ -169,6 +169,9 @@ func (r *Rule) setEvery(text string, now time.Time) error {
 		}
 		return nil
 	}
+	if len(text) > EveryBytesMax {
+		return problem(fmt.Sprintf("at most %d bytes; several schedules may share one task", EveryBytesMax), "every has %d bytes", len(text))
+	}
 	if _, err := parseCron(text, r.Zone); err != nil {
 		return problem("use a duration such as 90m, or five fields such as '0 9 * * 1-5' (minute hour day month weekday)",
 			"every %.80q is neither a duration nor a cron expression", text)
@@ -178,6 +181,10 @@ func (r *Rule) setEvery(text string, now time.Time) error {
 	}
 	return nil
 }
+
+// EveryBytesMax bounds the text of a cron expression: it is parsed each time its schedule is looked at, and each list of
+// schedules shows it.
+const EveryBytesMax = 256
 
 // cronFields are minute, hour, day of the month, month and day of the week.
 var cronFields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)

@@ -155,6 +155,12 @@ func (b *Builder) ListServers(dir, named, agents string) ([]RunServer, []string,
 			return nil, nil, refuse.Bad("`troupe agents validate DIR` shows all that is wrong", "%s", agentfile.Sentences(err))
 		}
 	}
+	if dir != "" {
+		dir = workdir.Real(dir)
+	}
+	if named != "" {
+		named = workdir.Real(named)
+	}
 	all, notes, err := b.FindServers(dir, filepath.Dir(named), named, crew)
 	if err != nil {
 		return nil, nil, err

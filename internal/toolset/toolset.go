@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/toolset/command"
@@ -96,7 +97,7 @@ func (b *Builder) MakeSet(t spec.Task) (*tool.Set, error) {
 		}
 		toolSpec := t.Tools[i]
 		cmd, err := command.New(command.Config{Name: toolSpec.Name, Description: toolSpec.Description, Command: c.Line,
-			Class: toolSpec.Class, Schema: toolSpec.Schema, Dir: t.Workspace, Exact: true, Env: env})
+			Class: toolSpec.Class, Schema: toolSpec.Schema, Poll: toolSpec.Poll, Timeout: time.Duration(c.TimeoutMS) * time.Millisecond, Dir: t.Workspace, Exact: true, Env: env})
 		if err != nil {
 			return nil, fmt.Errorf("tool %s: %w", c.Name, err)
 		}

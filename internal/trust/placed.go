@@ -25,6 +25,9 @@ func (p Policy) CheckInPlaces(field, path string, places []string) (real, place 
 		return "", "", refuseOutside(field, path)
 	}
 	if place = ContainingPlace(real, places); place != "" {
+		if info, err := os.Stat(real); field == "dir" && err == nil && !info.IsDir() {
+			return "", "", refuse.Bad("name a directory", "dir %s is not a directory", path)
+		}
 		if info, err := os.Stat(place); err == nil && !info.IsDir() {
 			place = filepath.Dir(place)
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 )
 
 // ErrReplaced: the name leads elsewhere now, or a link is on the way to it.
@@ -17,6 +18,21 @@ var ErrReplaced = errors.New("the directory is another one now: a link or anothe
 // link is an error. On Linux the result can only be named and compared, so that Open needs no
 // right to list the directory.
 func Open(path string) (*os.File, error) { return openPlain(path) }
+
+// Real returns a path that the user of this process names as such a path: absolute, and without links. A path that cannot
+// be resolved is returned as it is, so that opening it says why. It is not for a path that a client or a run names: what
+// its links lead to may change after it was checked.
+func Real(path string) string {
+	whole, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	real, err := filepath.EvalSymlinks(whole)
+	if err != nil {
+		return whole
+	}
+	return real
+}
 
 // CheckSame returns an error unless a path leads, without a link, to the directory that info describes.
 func CheckSame(path string, info os.FileInfo) error {

@@ -144,10 +144,10 @@ func TestPure(t *testing.T) {
 // layers are the folders from the ground up: a package imports only what lies in
 // a lower layer, without exceptions for its own folder. The longest prefix counts.
 var layers = [][]string{
-	{"internal/lazyregexp"},
+	{"internal/lazyregexp", "internal/workdir"},
 	{"internal/process/keeper", "internal/safefile", "internal/ui"},
 	{"model", "mailbox", "internal/clip", "internal/decoder", "internal/dispatcher", "internal/failpoint", "internal/intern", "internal/jsonlog", "internal/multimatch", "internal/pidregistry", "internal/process", "internal/prompt",
-		"internal/bus/statedir", "internal/amount", "internal/suggest", "internal/throttle", "internal/toolname", "internal/workdir", "internal/permission/rule"},
+		"internal/bus/statedir", "internal/amount", "internal/suggest", "internal/throttle", "internal/toolname", "internal/permission/rule"},
 	{"budget", "internal/message", "internal/a2aclient", "internal/node/killable", "mailbox/memory", "model/script", "internal/sandbox", "internal/modelhttp", "internal/orchestrator",
 		"internal/redact", "internal/schema", "internal/bus/names"},
 	{"agent/spec", "internal/estimate"},

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/request"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // Sources say where agents are looked for.
@@ -27,6 +28,7 @@ func (g *Sources) Complete() error {
 			return err
 		}
 	}
+	g.Dir = workdir.Real(g.Dir) // the agents of a directory are read without links in its path
 	return nil
 }
 

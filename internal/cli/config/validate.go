@@ -24,6 +24,7 @@ import (
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // validation is what validate prints as JSON.
@@ -148,7 +149,7 @@ func checkModel(name string) error {
 // claudeProblems returns all problems of the settings of Claude Code, the user's and those of this directory, and
 // what of them does not hold.
 func claudeProblems() (problems, notes []console.Remark) {
-	list, err := agentfile.ReadClaudeSettings(agentfile.ClaudeHome(), ".", func(string, string) bool { return true })
+	list, err := agentfile.ReadClaudeSettings(agentfile.ClaudeHome(), workdir.Real("."), func(string, string) bool { return true })
 	for _, p := range agentfile.SplitProblems(err) {
 		problems = append(problems, console.Remark{Path: p.Path, Line: p.Line, Text: p.Text()})
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // NoteClaudeSettings says that the user's own files of Claude Code do not count in a run: its node reads none, or
@@ -27,7 +28,11 @@ func (r *Flags) checkClaudeSettings() error {
 	if r.Resume != "" {
 		return nil // the run has its rules already
 	}
-	_, err := agentfile.ReadClaudeSettings(agentfile.ClaudeHome(), r.Request.Dir, func(string, string) bool { return true })
+	dir := r.Request.Dir
+	if dir != "" {
+		dir = workdir.Real(dir)
+	}
+	_, err := agentfile.ReadClaudeSettings(agentfile.ClaudeHome(), dir, func(string, string) bool { return true })
 	if err != nil {
 		return exit.UsageError("`troupe config validate` shows all errors; docs/permissions.md#settings-of-claude-code says which rules count", "%s", strings.ReplaceAll(err.Error(), "agentfile: ", ""))
 	}

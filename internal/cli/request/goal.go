@@ -23,6 +23,7 @@ import (
 	"github.com/troupe-run/troupe/internal/loopoptions"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/internal/schema"
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // SentenceFlags are the flags of sentences that agents read. The settings of the same names add to them.
@@ -129,7 +130,10 @@ func readSchema(below, path string) ([]byte, error) {
 	if below == "" {
 		text, err = safefile.Read(path, schema.BytesMax)
 	} else {
-		text, err = safefile.ReadBelow(below, path, schema.BytesMax)
+		if rel, ok := workdir.Below(below, path); ok {
+			path = rel
+		}
+		text, err = safefile.ReadBelow(workdir.Real(below), path, schema.BytesMax)
 	}
 	if err != nil {
 		return nil, safefile.WithoutName(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/policy"
+	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -61,6 +62,6 @@ func checkDirectoryPolicy(dir string) error {
 	if err != nil {
 		return err
 	}
-	_, err = policy.ReadSettings(filepath.Join(dir, config.FileName), dir, s.Policy, s.PolicyFile)
+	_, err = policy.ReadSettings(filepath.Join(dir, config.FileName), workdir.Real(dir), s.Policy, s.PolicyFile)
 	return err
 }

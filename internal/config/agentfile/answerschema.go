@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/spec"
@@ -15,8 +14,8 @@ import (
 )
 
 // answerSchema returns the text of a schema that a file contains, or names by a path:
-// relative to the file, and below its directory.
-func answerSchema(file string, line int, ref string) (string, error) {
+// relative to the file, and below its directory, which openDir opens.
+func answerSchema(file string, line int, ref string, openDir func() (*os.Root, error)) (string, error) {
 	if ref == "" || strings.HasPrefix(ref, "{") {
 		return ref, nil
 	}
@@ -27,7 +26,7 @@ func answerSchema(file string, line int, ref string) (string, error) {
 		}
 		return "", &Problem{Path: file, Line: line, Err: fmt.Errorf("%w: output_schema %.80q, a file in the same directory: %w", ErrField, ref, err)}
 	}
-	dir, err := os.OpenRoot(filepath.Dir(file))
+	dir, err := openDir()
 	if err != nil {
 		return fail(err)
 	}

@@ -41,11 +41,11 @@ type Guide struct {
 
 // FindGuide finds the AGENTS.md that is nearest to a directory, or else the nearest
 // CLAUDE.md: in the directory or above it, up to the top of its repository, and never above
-// the directory `within`, which contains it. ok is false if there is none. A link that
+// the directory `within`, which contains it. The path of the directory has no links (workdir.Open). ok is false if there is none. A link that
 // leads out of that tree is an error: its target was not written for agents.
 func FindGuide(dir, within string) (g Guide, ok bool, err error) {
 	top := repositoryTop(dir, within)
-	root, err := os.OpenRoot(top)
+	root, _, err := workdir.OpenRoot(top)
 	if err != nil {
 		return g, false, fmt.Errorf("%w: %w", errGuide, err)
 	}

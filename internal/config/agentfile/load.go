@@ -62,7 +62,7 @@ func Load(dirs ...string) ([]Definition, []Note, error) {
 
 // LoadWorkspace loads the definitions of all places, in order of precedence: the given places
 // (--agents), localDirs of the workspace, then UserDirs. Files in the workspace may come from
-// anyone, so LoadWorkspace follows no link that leads out of it.
+// anyone, so LoadWorkspace follows no link that leads out of it, nor one in the path of the workspace (workdir.Open).
 func LoadWorkspace(workspace string, given ...string) ([]Definition, []Note, error) {
 	l := &definitionLoader{first: map[string]string{}}
 	for _, dir := range given {
@@ -78,7 +78,7 @@ func LoadWorkspace(workspace string, given ...string) ([]Definition, []Note, err
 }
 
 // LoadBelow is Load for one place below a directory: it follows no link that leads out of
-// that directory.
+// that directory, nor one in its path (workdir.Open).
 func LoadBelow(dir, place string) ([]Definition, []Note, error) {
 	l := &definitionLoader{first: map[string]string{}}
 	rel, ok := workdir.Below(dir, place)
@@ -102,7 +102,7 @@ type definitionLoader struct {
 
 // readPlacesBelow reads the places of a directory.
 func (l *definitionLoader) readPlacesBelow(dir string, places ...string) {
-	root, err := os.OpenRoot(dir)
+	root, _, err := workdir.OpenRoot(dir)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			l.problems = append(l.problems, fmt.Errorf("agentfile: %s: %w", dir, err))
@@ -163,6 +163,15 @@ func (l *definitionLoader) readContent(path string) (data []byte, known string, 
 	return data, filepath.Join(l.top, path), err
 }
 
+// openDirOf opens the directory of a file. A file that is read below a directory has its own opened through that: by now,
+// its path may lead elsewhere.
+func (l *definitionLoader) openDirOf(path string) (*os.Root, error) {
+	if l.root == nil {
+		return os.OpenRoot(filepath.Dir(path))
+	}
+	return workdir.OpenBelow(l.root, filepath.Dir(path))
+}
+
 // addBroken records why a file defines no agent. A file whose name is not known for certain takes each name that its agent
 // may have, so that no agent of lower precedence replaces it.
 func (l *definitionLoader) addBroken(path string, b *brokenAgent) {
@@ -187,6 +196,7 @@ func (l *definitionLoader) isTaken(path, name string) bool {
 }
 
 func (l *definitionLoader) loadFile(path string) {
+	place := path
 	data, path, err := l.readContent(path)
 	if l.bytes += len(data); err == nil && l.bytes > allFilesBytesMax {
 		data, err = nil, fmt.Errorf("%w: the agent files have more than %d bytes together", ErrTooLarge, allFilesBytesMax)
@@ -214,7 +224,7 @@ func (l *definitionLoader) loadFile(path string) {
 		l.notes = append(l.notes, Note{Path: path, Text: "skipped: its file disables it"})
 		return
 	}
-	if def.LoopOptions.Require.Schema, err = answerSchema(path, def.KeyLine(schemaKey, ownKey), def.OutputSchema); err != nil {
+	if def.LoopOptions.Require.Schema, err = answerSchema(path, def.KeyLine(schemaKey, ownKey), def.OutputSchema, func() (*os.Root, error) { return l.openDirOf(place) }); err != nil {
 		l.problems = append(l.problems, &brokenAgent{names: []string{def.Name}, problems: []error{err}})
 		return
 	}

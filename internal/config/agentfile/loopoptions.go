@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/a2aclient"
 	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -67,21 +69,28 @@ func SharedKeys() []string {
 // LoadShared reads a settings file. A missing file is an empty one.
 func LoadShared(file string) (SharedSettings, error) {
 	data, err := readFile(file)
-	return parseSharedFile(file, data, err)
+	return parseSharedFile(file, data, err, func() (*os.Root, error) { return os.OpenRoot(filepath.Dir(file)) })
 }
 
 // ScriptPrefix begins the route of a model that is a file of this machine.
 const ScriptPrefix = "script/"
 
-// LoadDirShared reads the settings file of a directory, which may come from anyone: it follows no
-// link that leads out of the directory, and the file names no script as a model.
+// LoadDirShared reads the settings file of a directory that the user of this process names. The file may come from anyone:
+// LoadDirShared follows no link that leads out of the directory, and the file names no script as a model.
 func LoadDirShared(dir, name string) (SharedSettings, error) {
+	dir = workdir.Real(dir)
 	data, err := safefile.ReadBelow(dir, name, FileBytesMax)
-	return parseDirShared(filepath.Join(dir, name), data, err)
+	return parseDirShared(dir, name, data, err)
 }
 
-func parseDirShared(file string, data []byte, err error) (SharedSettings, error) {
-	out, err := parseSharedFile(file, data, err)
+// parseDirShared reads what the settings file of a directory contains. The path of the directory has no links
+// (workdir.Open).
+func parseDirShared(dir, name string, data []byte, err error) (SharedSettings, error) {
+	file := filepath.Join(dir, name)
+	out, err := parseSharedFile(file, data, err, func() (*os.Root, error) {
+		root, _, err := workdir.OpenRoot(filepath.Dir(file))
+		return root, err
+	})
 	if c := out.LoopOptions.Context.Model; err == nil && c != nil && strings.HasPrefix(c.Name, ScriptPrefix) {
 		err = &Problem{Path: file, Err: fmt.Errorf("%w: context.model: a directory cannot name a script as a model: take it out here, and write it in your own file", ErrField)}
 	}
@@ -98,7 +107,7 @@ func parseDirShared(file string, data []byte, err error) (SharedSettings, error)
 	return out, nil
 }
 
-func parseSharedFile(file string, data []byte, err error) (SharedSettings, error) {
+func parseSharedFile(file string, data []byte, err error, openDir func() (*os.Root, error)) (SharedSettings, error) {
 	var none SharedSettings
 	if errors.Is(err, fs.ErrNotExist) {
 		return none, nil
@@ -110,7 +119,7 @@ func parseSharedFile(file string, data []byte, err error) (SharedSettings, error
 	if err != nil {
 		return none, err
 	}
-	out.LoopOptions.Require.Schema, err = answerSchema(file, 0, out.OutputSchema)
+	out.LoopOptions.Require.Schema, err = answerSchema(file, 0, out.OutputSchema, openDir)
 	return out, err
 }
 

@@ -17,11 +17,11 @@ type DirectorySettings struct {
 	HooksErr  error
 }
 
-// ReadDirectorySettings reads the file of settings of a directory: see LoadDirShared.
+// ReadDirectorySettings reads the file of settings of a directory whose path has no links (workdir.Open): see LoadDirShared.
 func ReadDirectorySettings(dir, name string) DirectorySettings {
 	s := DirectorySettings{File: filepath.Join(dir, name)}
 	data, err := safefile.ReadBelow(dir, name, FileBytesMax)
-	s.Shared, s.SharedErr = parseDirShared(s.File, data, err)
+	s.Shared, s.SharedErr = parseDirShared(dir, name, data, err)
 	s.Hooks, _, s.HooksErr = parseHooks(s.File, data, err)
 	return s
 }

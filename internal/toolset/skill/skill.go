@@ -20,6 +20,7 @@ import (
 
 	"github.com/troupe-run/troupe/internal/lazyregexp"
 	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
 )
@@ -128,7 +129,7 @@ func (p Places) readLocal(add func(Skill, error)) {
 	if p.Dir == "" {
 		return
 	}
-	if root, err := os.OpenRoot(p.Dir); err == nil { // no link leads out of it
+	if root, _, err := workdir.OpenRoot(p.Dir); err == nil { // no link leads out of it
 		for _, place := range localPlaces {
 			scanSkills(root.FS(), readBelow(root), place, place, true, add)
 		}
@@ -242,7 +243,7 @@ func (s Skill) loadText(p Places) (string, error) {
 	read := func(string) ([]byte, error) { return safefile.Read(filepath.Join(s.Dir, fileName), FileBytesMax) }
 	where, at := "its files lie outside of the directory and cannot be read", "."
 	if s.local {
-		root, err := os.OpenRoot(p.Dir)
+		root, _, err := workdir.OpenRoot(p.Dir)
 		if err != nil {
 			return "", fmt.Errorf("skill %s: %w", s.Name, err)
 		}
