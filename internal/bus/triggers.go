@@ -96,21 +96,43 @@ func (t *Triggers) Prepare(ctx context.Context) error {
 	return err
 }
 
-// Open has the messages of a subject kept for a schedule from now on. It is harmless to repeat.
+// Open has the messages of a subject kept for a schedule from now on. It is harmless to repeat. A consumer of another
+// subject is that of a deleted schedule with the same id, whose messages nobody takes any more: Open replaces it.
 func (t *Triggers) Open(ctx context.Context, schedule, trigger string) error {
 	subject, err := t.n.TriggerSubject(trigger)
 	if err != nil {
 		return err
 	}
-	_, err = t.js.CreateConsumer(ctx, t.n.TriggerStream(), jetstream.ConsumerConfig{Durable: schedule, FilterSubject: subject,
-		AckPolicy: jetstream.AckExplicitPolicy, DeliverPolicy: jetstream.DeliverNewPolicy, AckWait: triggerAckWait, MaxAckPending: 1})
-	if errors.Is(err, jetstream.ErrConsumerExists) {
-		return nil
+	err = t.createConsumer(ctx, schedule, subject)
+	if errors.Is(err, jetstream.ErrConsumerExists) { // with another configuration, perhaps of another release
+		err = t.replaceConsumer(ctx, schedule, subject)
 	}
 	if err != nil {
 		return fmt.Errorf("bus: trigger %s: %w", trigger, err)
 	}
 	return nil
+}
+
+func (t *Triggers) createConsumer(ctx context.Context, schedule, subject string) error {
+	_, err := t.js.CreateConsumer(ctx, t.n.TriggerStream(), jetstream.ConsumerConfig{Durable: schedule, FilterSubject: subject,
+		AckPolicy: jetstream.AckExplicitPolicy, DeliverPolicy: jetstream.DeliverNewPolicy, AckWait: triggerAckWait, MaxAckPending: 1})
+	return err
+}
+
+// replaceConsumer replaces the consumer of a schedule unless it has the subject. An update is not enough: the consumer
+// would keep its place in the stream, and the message of the other subject that it has delivered.
+func (t *Triggers) replaceConsumer(ctx context.Context, schedule, subject string) error {
+	c, err := t.js.Consumer(ctx, t.n.TriggerStream(), schedule)
+	if err == nil && c.CachedInfo().Config.FilterSubject == subject {
+		return nil
+	}
+	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return err
+	}
+	if err := t.Close(ctx, schedule); err != nil {
+		return err
+	}
+	return t.createConsumer(ctx, schedule, subject)
 }
 
 // Close has no more messages kept for a schedule.
@@ -144,12 +166,7 @@ func (t *Triggers) Next(ctx context.Context, schedule, trigger string, wait time
 			return nil, err
 		}
 	}
-	c, err := t.js.Consumer(ctx, t.n.TriggerStream(), schedule)
-	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		if err = t.Open(ctx, schedule, trigger); err == nil {
-			c, err = t.js.Consumer(ctx, t.n.TriggerStream(), schedule)
-		}
-	}
+	c, err := t.findConsumer(ctx, schedule, trigger)
 	if err != nil {
 		return nil, fmt.Errorf("bus: trigger %s: %w", trigger, err)
 	}
@@ -174,4 +191,21 @@ func (t *Triggers) Next(ctx context.Context, schedule, trigger string, wait time
 		return nil, fmt.Errorf("bus: trigger %s: %w", trigger, err)
 	}
 	return nil, nil
+}
+
+// findConsumer returns the consumer of a schedule. It opens one that is missing or has another subject: a node that had
+// not read that the schedule was deleted and made again may have opened it.
+func (t *Triggers) findConsumer(ctx context.Context, schedule, trigger string) (jetstream.Consumer, error) {
+	subject, err := t.n.TriggerSubject(trigger)
+	if err != nil {
+		return nil, err
+	}
+	c, err := t.js.Consumer(ctx, t.n.TriggerStream(), schedule)
+	if err == nil && c.CachedInfo().Config.FilterSubject == subject || err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return c, err
+	}
+	if err := t.Open(ctx, schedule, trigger); err != nil {
+		return nil, err
+	}
+	return t.js.Consumer(ctx, t.n.TriggerStream(), schedule)
 }
