@@ -93,8 +93,8 @@ func describe(id string, s *schedule.State) client.ScheduleInfo {
 	return info
 }
 
-// acceptExisting accepts a request whose schedule exists, and names where it differs from the one with which that was made.
-func acceptExisting(r client.RunRequest, s *schedule.State, differences func(r, made client.RunRequest) []string) client.RunAccepted {
+// describeExisting answers a request whose schedule exists, and names where it differs from the one with which that was made.
+func describeExisting(r client.RunRequest, s *schedule.State, differences func(r, made client.RunRequest) []string) client.RunAccepted {
 	info := describe(r.RunID, s)
 	accepted := client.RunAccepted{Schedule: r.RunID, Next: info.Next, Conversation: info.Conversation, Why: "the schedule exists already", Existed: true}
 	if made := scheduledRequest(s); made != nil {

@@ -25,11 +25,11 @@ func TestRequestForAnExistingScheduleNamesWhatDiffers(t *testing.T) {
 		return fields
 	}
 	r := client.RunRequest{RunID: "nightly", Prompt: "work", Agent: "a", Every: "1h"}
-	if got := acceptExisting(r, s, differences); got.Differs != nil || !got.Existed {
+	if got := describeExisting(r, s, differences); got.Differs != nil || !got.Existed {
 		t.Errorf("the same request: %+v", got)
 	}
 	r.Prompt, r.Every = "play", "2h"
-	if got := acceptExisting(r, s, differences); !slices.Equal(got.Differs, []string{"prompt", "times"}) {
+	if got := describeExisting(r, s, differences); !slices.Equal(got.Differs, []string{"prompt", "times"}) {
 		t.Errorf("another request: %+v", got)
 	}
 }

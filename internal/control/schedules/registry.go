@@ -46,13 +46,7 @@ func (c *Registry) Create(ctx context.Context, r client.RunRequest) (any, error)
 		return nil, err
 	}
 	if s.Exists() {
-		if err := c.cfg.CheckOwner(ctx, r.RunID, s.Owner); err != nil {
-			return nil, err
-		}
-		if err := c.openTrigger(ctx, r.RunID, s.Rule); err != nil { // the request before may have failed between the two
-			return nil, err
-		}
-		return acceptExisting(r, s, c.cfg.Differences), nil
+		return c.acceptExisting(ctx, r, s)
 	}
 	rule, err := schedule.NewRule(TimesOf(r), c.cfg.Now())
 	if bad := (*schedule.Problem)(nil); errors.As(err, &bad) {
@@ -60,26 +54,46 @@ func (c *Registry) Create(ctx context.Context, r client.RunRequest) (any, error)
 	} else if err != nil {
 		return nil, err
 	}
-	id := r.RunID
-	r, accepted, err := c.checkScheduled(ctx, r, rule)
+	stored, accepted, err := c.checkScheduled(ctx, r, rule)
 	if err != nil {
 		return nil, err
 	}
-	stored := r
-	stored.Owner = "" // the schedule has it
-	request, err := json.Marshal(stored)
+	salt := newSalt()
+	if s, err = c.appendScheduled(ctx, r.RunID, stored, rule, salt); err != nil {
+		return nil, err
+	}
+	if s.Exists() && !bytes.Equal(s.Salt, salt) { // another node, which has a Lock of its own, was faster
+		return c.acceptExisting(ctx, r, s)
+	}
+	if err := c.openTrigger(ctx, r.RunID, s.Rule); err != nil {
+		return nil, err
+	}
+	accepted.RunID, accepted.Schedule, accepted.Conversation = "", r.RunID, stored.Conversation
+	accepted.Next = describe(r.RunID, s).Next
+	return accepted, nil
+}
+
+// appendScheduled appends that a schedule is made of a request, and reads what the log decided. The salt tells this
+// entry from that of another node.
+func (c *Registry) appendScheduled(ctx context.Context, id string, r client.RunRequest, rule schedule.Rule, salt []byte) (*schedule.State, error) {
+	owner := r.Owner
+	r.Owner = "" // the schedule has it
+	request, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("control: schedule: %w", err)
 	}
-	if s, err = c.logs.append(ctx, id, schedule.Scheduled{Request: request, Rule: rule, Owner: r.Owner, Salt: newSalt()}); err != nil {
+	return c.logs.append(ctx, id, schedule.Scheduled{Request: request, Rule: rule, Owner: owner, Salt: salt})
+}
+
+// acceptExisting accepts a request whose schedule exists, unless it belongs to somebody else.
+func (c *Registry) acceptExisting(ctx context.Context, r client.RunRequest, s *schedule.State) (any, error) {
+	if err := c.cfg.CheckOwner(ctx, r.RunID, s.Owner); err != nil {
 		return nil, err
 	}
-	if err := c.openTrigger(ctx, id, rule); err != nil {
+	if err := c.openTrigger(ctx, r.RunID, s.Rule); err != nil { // the request that made it may have failed before it did
 		return nil, err
 	}
-	accepted.RunID, accepted.Schedule, accepted.Conversation = "", id, r.Conversation
-	accepted.Next = describe(id, s).Next
-	return accepted, nil
+	return describeExisting(r, s, c.cfg.Differences), nil
 }
 
 // openTrigger has the messages of a schedule's trigger kept from now on. It is harmless to repeat.
