@@ -49,10 +49,11 @@ func (c *Scheduler) beginByMessage(ctx context.Context, id string, s *schedule.S
 		sum := sha256.Sum256([]byte(key))
 		key = hex.EncodeToString(sum[:])
 	}
+	run := s.RunID(id, m.At.UnixMilli(), key)
 	taken, again := s.Find(key)
 	if !again {
 		var err error
-		if s, err = c.logs.append(ctx, id, schedule.Taken{ID: key, Run: s.RunID(id, m.At.UnixMilli(), key)}); err != nil {
+		if s, err = c.logs.append(ctx, id, schedule.Taken{ID: key, Run: run}); err != nil {
 			return err
 		}
 		var there bool
@@ -72,7 +73,8 @@ func (c *Scheduler) beginByMessage(ctx context.Context, id string, s *schedule.S
 		_, err = c.logs.append(ctx, id, schedule.NewRefused(0, taken.Run, refused.Text))
 		return err
 	}
-	if !again {
+	// A message that comes again may have failed before its event. Another message with the same Nats-Msg-Id has none.
+	if taken.Run == run {
 		c.publishFired(id, event.ScheduleFired{RunID: taken.Run, Due: formatMS(m.At.UnixMilli())})
 	}
 	return nil
