@@ -234,7 +234,18 @@ func (c *Scheduler) publishFired(id string, f event.ScheduleFired) {
 	c.cfg.Publish(event.KindScheduleFired, id+"."+f.RunID, f)
 }
 
+// publishMissed publishes that a due time has begun no run.
 func (c *Scheduler) publishMissed(id string, due int64, f event.ScheduleMissed) {
+	c.publishMissedAs(fmt.Sprintf("%s.%d", id, due), id, due, f)
+}
+
+// publishMissedMessage publishes that a message has not begun its run. The id of the run names the event: several messages
+// may come in one millisecond.
+func (c *Scheduler) publishMissedMessage(id, run string, at int64, f event.ScheduleMissed) {
+	c.publishMissedAs(id+"."+run, id, at, f)
+}
+
+func (c *Scheduler) publishMissedAs(name, id string, due int64, f event.ScheduleMissed) {
 	f.Schedule, f.Due = id, formatMS(due)
-	c.cfg.Publish(event.KindScheduleMissed, fmt.Sprintf("%s.%d", id, due), f)
+	c.cfg.Publish(event.KindScheduleMissed, name, f)
 }

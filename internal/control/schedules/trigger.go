@@ -69,7 +69,7 @@ func (c *Scheduler) beginByMessage(ctx context.Context, id string, s *schedule.S
 		return err
 	}
 	if refused != nil {
-		c.publishMissed(id, m.At.UnixMilli(), event.ScheduleMissed{Why: schedule.WhyRefused, Missed: 1, Detail: refused.Text})
+		c.publishMissedMessage(id, taken.Run, m.At.UnixMilli(), event.ScheduleMissed{Why: schedule.WhyRefused, Missed: 1, Detail: refused.Text})
 		_, err = c.logs.append(ctx, id, schedule.NewRefused(0, taken.Run, refused.Text))
 		return err
 	}

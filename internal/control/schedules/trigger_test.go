@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/control/workgroup"
+	"github.com/troupe-run/troupe/internal/schedule"
 )
 
 // newTriggered returns a scheduler, and a function that gives a message to its one schedule, which has a trigger. open opens
@@ -62,5 +63,24 @@ func TestBeginByMessage_PublishesFiredAlsoAtTheSecondAttempt(t *testing.T) {
 	}
 	if err := deliver("=m", now.Add(time.Second)); err != nil || len(*events) != 1 {
 		t.Errorf("%+v, %v, after a copy of the message", *events, err)
+	}
+}
+
+// Two messages of the same millisecond are refused: each has an event of its own.
+func TestBeginByMessage_EachRefusedMessageHasItsEvent(t *testing.T) {
+	t.Parallel()
+	deliver, events := newTriggered(t, func() error { return &client.Error{Code: client.CodeBad, Text: "no such agent"} })
+	for _, id := range []string{"#1", "#2"} {
+		if err := deliver(id, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(*events) != 2 || (*events)[0].name == (*events)[1].name {
+		t.Fatalf("%+v, want two with different names", *events)
+	}
+	for _, e := range *events {
+		if missed, ok := e.data.(event.ScheduleMissed); !ok || missed.Why != schedule.WhyRefused || missed.Due != formatMS(now.UnixMilli()) {
+			t.Errorf("%+v", e)
+		}
 	}
 }
