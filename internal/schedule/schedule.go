@@ -69,7 +69,7 @@ type State struct {
 	Pending int64 `msgpack:"p,omitempty"`
 	// PendingMissed is how many earlier due times the pending run replaces.
 	PendingMissed int `msgpack:"pm,omitempty"`
-	// LastRun is the newest run, which was due at LastRunMS.
+	// LastRun is the newest run, which was due at LastRunMS, or whose message was taken then.
 	LastRun   string `msgpack:"lr,omitempty"`
 	LastRunMS int64  `msgpack:"ld,omitempty"`
 	// Fired, Missed and Refused count runs, due times without a run, and runs that were refused.
@@ -254,7 +254,7 @@ func (s *State) refuse(f Refused) {
 	s.Refused, s.Error = s.Refused+1, f.Reason
 }
 
-// forget makes a message one that began no run.
+// forget makes a message one that began no run. If that was the newest run, the one of the message before is.
 func (s *State) forget(run string) bool {
 	i := slices.IndexFunc(s.Messages, func(m Message) bool { return m.Run == run })
 	if i < 0 {
@@ -262,7 +262,20 @@ func (s *State) forget(run string) bool {
 	}
 	s.Messages = slices.Clone(s.Messages)
 	s.Messages[i].Run = ""
+	if s.LastRun == run {
+		s.LastRun, s.LastRunMS = s.newestMessageRun()
+	}
 	return true
+}
+
+// newestMessageRun is the newest run that a message began, and when the message was taken; "": there is none.
+func (s *State) newestMessageRun() (run string, atMS int64) {
+	for _, m := range slices.Backward(s.Messages) {
+		if m.Run != "" {
+			return m.Run, m.At
+		}
+	}
+	return "", 0
 }
 
 // Find returns the message of an id, if the schedule remembers it.

@@ -315,6 +315,29 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+// A refused message began no run: the newest run is the one of the message before.
+func TestApply_ARefusedRunIsNotTheLastRun(t *testing.T) {
+	ten := at(t, "2026-11-28T10:00:00Z")
+	s := history(t, Rule{On: "x"})
+	apply := func(atMS int64, f Fact) { s.Apply(Entry{Place: s.Place + 1, At: atMS, Fact: f}) }
+	want := func(when, run string, atMS int64) {
+		t.Helper()
+		if s.LastRun != run || s.LastRunMS != atMS {
+			t.Errorf("%s: the last run is %q of %d, want %q of %d", when, s.LastRun, s.LastRunMS, run, atMS)
+		}
+	}
+	apply(ten, Taken{ID: "#1", Run: "r1"})
+	apply(ten, NewRefused(0, "r1", "no"))
+	want("the first is refused", "", 0)
+	apply(ten+1, Taken{ID: "#2", Run: "r2"})
+	apply(ten+2, Taken{ID: "#3", Run: "r3"})
+	apply(ten+3, NewRefused(0, "r3", "no"))
+	want("the third is refused", "r2", ten+1)
+	apply(ten+4, Taken{ID: "#4", Run: "r4"})
+	apply(ten+5, NewRefused(0, "r2", "no"))
+	want("an older one is refused", "r4", ten+4)
+}
+
 func TestNames(t *testing.T) {
 	if id, ok := OfLog(LogOf("nightly")); !ok || id != "nightly" || !mailbox.IsReserved(LogOf("nightly").Run()) {
 		t.Errorf("%s %t", id, ok)
