@@ -17,11 +17,12 @@ import (
 // overwrite a row that another writer has added meanwhile: that row may say that the run
 // has ended.
 func (r *Index) Add(ctx context.Context, i client.RunInfo) (there client.RunInfo, err error) {
-	err = r.Change(ctx, i.RunID, func(row *client.RunInfo) {
-		if row.State == "" {
-			*row = i
+	err = r.changeRow(ctx, i.RunID, func(row *Row) (added bool) {
+		if added = row.State == ""; added {
+			row.RunInfo = i
 		}
-		there = *row
+		there = row.RunInfo
+		return added
 	})
 	return there, err
 }

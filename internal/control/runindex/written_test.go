@@ -151,3 +151,23 @@ func TestRowWrittenByAnother(t *testing.T) {
 		t.Error("the result of a removed run is there")
 	}
 }
+
+// TestAdd_DoesNotWriteARowThatExists: another node has added the row since this one has read the list.
+func TestAdd_DoesNotWriteARowThatExists(t *testing.T) {
+	t.Parallel()
+	r := openIndex(t)
+	if there, err := r.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunFinished}); err != nil || there.State != client.RunFinished {
+		t.Fatalf("%+v, %v", there, err)
+	}
+	_, before, err := r.readRow(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := r.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive})
+	if err != nil || there.State != client.RunFinished {
+		t.Errorf("%+v, %v, want the row that exists", there, err)
+	}
+	if _, after, err := r.readRow(t.Context(), "r"); err != nil || after != before {
+		t.Errorf("the row was written again: revision %d after %d, %v", after, before, err)
+	}
+}
