@@ -23,8 +23,10 @@ type ownIndex struct {
 	// since is the time from which on the ids of all runs with a row are in seen; zero: nothing is
 	// known, because other nodes write rows.
 	since time.Time
-	seed  maphash.Seed
-	seen  map[uint64]struct{} // hashes of ids: one that collides is read from the index
+	// hasForgotten: this process has written rows before since, of runs that are not in seen any more.
+	hasForgotten bool
+	seed         maphash.Seed
+	seen         map[uint64]struct{} // hashes of ids: one that collides is read from the index
 	// unwritten are the rows of runs that were opened and are written a moment later.
 	unwritten map[string]*unwrittenRow
 }
@@ -62,6 +64,7 @@ func (o *ownIndex) noteLocked(run string) {
 	}
 	if len(o.seen) >= seenMax {
 		o.beginAnew()
+		o.hasForgotten = true
 	}
 	o.seen[maphash.String(o.seed, run)] = struct{}{}
 }
@@ -69,16 +72,15 @@ func (o *ownIndex) noteLocked(run string) {
 // hasNoRow reports whether a run certainly has no row: its id was made after this process began to
 // own the index, and no row of it was written since.
 func (o *ownIndex) hasNoRow(run string) bool {
-	id, err := ulid.ParseStrict(strings.ToUpper(run))
-	if err != nil {
-		return false
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.since.IsZero() || !ulid.Time(id.Time()).After(o.since) {
-		return false
-	}
-	return !o.isSeen(run)
+	return o.isMadeSince(run) && !o.isSeen(run)
+}
+
+// isMadeSince reports whether the id of a run says that it was made after since. The caller holds mu.
+func (o *ownIndex) isMadeSince(run string) bool {
+	id, err := ulid.ParseStrict(strings.ToUpper(run))
+	return err == nil && !o.since.IsZero() && ulid.Time(id.Time()).After(o.since)
 }
 
 // HasNoRow reports whether a run certainly has no row; see ownIndex.hasNoRow.
@@ -94,12 +96,12 @@ func (o *ownIndex) isSeen(run string) bool {
 }
 
 // NoteOpened adds the row of a run that was just opened. The row is in all lists from now on, and the node of the run
-// writes it soon. NoteOpened returns false if the run has a row already: a short run may have ended meanwhile.
+// writes it soon. NoteOpened returns false if the run may have a row already: a short run may have ended meanwhile.
 func (r *Index) NoteOpened(info client.RunInfo) bool {
 	o := &r.own
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.isSeen(info.RunID) {
+	if o.isSeen(info.RunID) || o.hasForgotten && !o.isMadeSince(info.RunID) {
 		return false
 	}
 	if o.unwritten == nil {

@@ -1,6 +1,7 @@
 package runindex
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -106,6 +107,31 @@ func TestTheRowOfAShortRunKeepsItsEnd(t *testing.T) {
 	}
 	if info, ok, err := r.Get(t.Context(), "ours"); err != nil || !ok || info.State != client.RunFinished {
 		t.Errorf("%+v, %v, %v", info, ok, err)
+	}
+}
+
+// TestNoteOpened_KnowsNoRowOfARunThatWasForgotten: the index forgets which runs have a row between the write of a row, by a
+// short run that has ended, and the note of the request that opened the run. The finished row must not be hidden by a live one.
+func TestNoteOpened_KnowsNoRowOfARunThatWasForgotten(t *testing.T) {
+	var r Index
+	r.OwnAlone()
+	short, named := client.NewID(), "nightly"
+	r.own.note(short)
+	r.own.note(named)
+	for i := range seenMax {
+		r.own.note(strconv.Itoa(i))
+	}
+	if r.own.isSeen(short) {
+		t.Fatal("nothing was forgotten")
+	}
+	for _, run := range []string{short, named} {
+		if r.NoteOpened(client.RunInfo{RunID: run, State: client.RunLive}) {
+			t.Errorf("%s may have a row already", run)
+		}
+	}
+	r.own.since = time.Now().Add(-time.Second) // as if the ids were made a second later
+	if !r.NoteOpened(client.RunInfo{RunID: client.NewID(), State: client.RunLive}) {
+		t.Error("a run whose id was made since has no row")
 	}
 }
 
