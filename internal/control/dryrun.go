@@ -21,7 +21,7 @@ func (c *opener) previewRun(ctx context.Context, r client.RunRequest) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	opened, accepted, err := c.buildOpened(ctx, meant, r.Conversation)
+	opened, accepted, err := c.buildFirstEntry(ctx, meant, r.Conversation)
 	if err != nil {
 		return nil, err
 	}

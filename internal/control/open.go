@@ -73,7 +73,7 @@ func opensAtOnce(synced bool) int {
 // openRun opens a run, or continues the one that has this id. The order of its steps:
 //
 //   - checkRunRequest refuses what is wrong whatever there is, and changes nothing.
-//   - openOtherwise serves the requests that open no run here: of a schedule, of a fork of a tree, of a dry run.
+//   - serveSpecialRequest serves the requests that open no run here: of a schedule, of a fork of a tree, of a dry run.
 //   - lockRun comes before the first look, so that of two owners the second is refused before it appends.
 //   - continueExisting comes before all that may refuse a new run: a request that is repeated gets its run.
 //   - openNew opens the run.
@@ -82,7 +82,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 		return nil, err
 	}
 	r.Trace = traceOf(ctx, r)
-	if reply, handled, err := c.openOtherwise(ctx, r); handled || err != nil {
+	if reply, handled, err := c.serveSpecialRequest(ctx, r); handled || err != nil {
 		return reply, err
 	}
 	done, err := c.locks.lockRun(ctx, r.RunID)
@@ -98,9 +98,10 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 
 // openNew opens a run whose id is free. The order of its steps:
 //
-//   - Room and queue are checked before anything is read or written.
+//   - Room and queue are checked before the request is resolved or an entry is written.
 //   - resolveRequest names the conversation and the owner, which the first entry holds for good.
-//   - buildOpened makes the first entry. It appends a requested history before it, which the root reads first.
+//   - buildFirstEntry makes the first entry.
+//   - prependHistory appends a requested history to the log of the root, which the root reads first.
 //   - appendOpened appends the first entry: from here on the run exists, and works.
 //   - addRow comes after it: a row without a log would be that of a lost run.
 //   - enterLane comes last, because a lane reads the rows of its runs.
@@ -112,15 +113,22 @@ func (c *opener) openNew(ctx context.Context, r client.RunRequest) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	opened, accepted, err := c.buildOpened(ctx, meant, r.Conversation)
+	opened, accepted, err := c.buildFirstEntry(ctx, meant, r.Conversation)
 	if err != nil {
 		return nil, err
+	}
+	if meant.Fork != "" || meant.History != nil {
+		past, notes, err := c.prependHistory(ctx, meant, opened)
+		if err != nil {
+			return nil, err
+		}
+		opened.Past, accepted.Notes = past, append(accepted.Notes, notes...)
 	}
 	if err := c.appendOpened(ctx, opened); err != nil {
 		return nil, err
 	}
 	if r.History != nil {
-		c.purgeUploadedHistory(ctx, mailbox.At(r.RunID, string(spec.Root)).In(opened.RootPlace()))
+		c.purgeUploadedHistory(ctx, rootOf(opened))
 	}
 	err = c.addRow(ctx, client.RunInfo{RunID: r.RunID, State: client.RunLive, Title: runindex.TitleOf(r.Prompt), Agent: opened.Root, Model: accepted.Model, Node: c.cfg.Name, Owner: opened.Owner,
 		Started: time.Now().UTC().Format(time.RFC3339), Conversation: meant.Conversation})
@@ -152,9 +160,9 @@ func traceOf(ctx context.Context, r client.RunRequest) string {
 	return telemetry.CleanTraceparent(cmp.Or(r.Trace, header))
 }
 
-// openOtherwise makes a schedule, forks a tree or answers a dry run, and refuses what only such a request may have. handled
-// is false if a run is to be opened here.
-func (c *opener) openOtherwise(ctx context.Context, r client.RunRequest) (reply any, handled bool, err error) {
+// serveSpecialRequest makes a schedule, forks a tree or answers a dry run, and refuses what only such a request may have.
+// handled is false if a run is to be opened here.
+func (c *opener) serveSpecialRequest(ctx context.Context, r client.RunRequest) (reply any, handled bool, err error) {
 	point, isFork := runimport.ParseForkPoint(r.Fork)
 	switch {
 	case !schedules.TimesOf(r).IsEmpty():
@@ -197,9 +205,9 @@ func (c *opener) forkOwner(ctx context.Context, r client.RunRequest) (owner stri
 	return owner, err
 }
 
-// buildOpened builds the first entry of a run. It first appends a requested history to the root's log. asked is the
-// conversation that the client named: Build recognizes a command of the user by its whole request.
-func (c *opener) buildOpened(ctx context.Context, r client.RunRequest, asked string) (supervisor.Opened, client.RunAccepted, error) {
+// buildFirstEntry builds the first entry of a run, and writes nothing: dry runs and schedules try a request with it.
+// asked is the conversation that the client named: Build recognizes a command of the user by its whole request.
+func (c *opener) buildFirstEntry(ctx context.Context, r client.RunRequest, asked string) (supervisor.Opened, client.RunAccepted, error) {
 	sent := r
 	sent.Conversation = asked
 	holder, err := c.lanes.holderOf(ctx, r)
@@ -212,16 +220,22 @@ func (c *opener) buildOpened(ctx context.Context, r client.RunRequest, asked str
 		return opened, accepted, explainHolder(err, r.Conversation, holder)
 	}
 	opened.Conversation, opened.InLane, opened.Owner = r.Conversation, r.Conversation != "", r.Owner
-	root := mailbox.At(r.RunID, string(spec.Root)).In(opened.RootPlace())
-	if err = c.checkUploads(ctx, r, root); err != nil || r.Fork == "" && r.History == nil {
-		return opened, accepted, err
+	return opened, accepted, c.checkUploads(ctx, r, rootOf(opened))
+}
+
+// prependHistory appends the history that a request names to the log of the root, before the entry that opens the run.
+// It returns where the history comes from, and what the client should know of it.
+func (c *opener) prependHistory(ctx context.Context, r client.RunRequest, o supervisor.Opened) (past *spec.HistoryOrigin, notes []string, err error) {
+	if o.Past, err = c.histories.prepareHistory(ctx, r, rootOf(o)); err != nil {
+		return nil, nil, err
 	}
-	if opened.Past, err = c.histories.prepareHistory(ctx, r, root); err != nil {
-		return opened, accepted, err
-	}
-	notes, err := c.histories.forkNotes(ctx, opened)
-	accepted.Notes = append(append(accepted.Notes, describeHistory(opened.Past)), notes...)
-	return opened, accepted, err
+	notes, err = c.histories.forkNotes(ctx, o)
+	return o.Past, append([]string{describeHistory(o.Past)}, notes...), err
+}
+
+// rootOf is the address of the root's log of a run that is opened.
+func rootOf(o supervisor.Opened) mailbox.Address {
+	return mailbox.At(o.Run, string(spec.Root)).In(o.RootPlace())
 }
 
 // build builds a run once one of the slots for it is free: a build reads many files, and holds them in memory.

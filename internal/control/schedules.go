@@ -48,7 +48,7 @@ func (c scheduledRuns) prepare(ctx context.Context, r client.RunRequest) (client
 }
 
 func (c scheduledRuns) build(ctx context.Context, r client.RunRequest, asked string) (client.RunAccepted, error) {
-	_, accepted, err := c.opener.buildOpened(ctx, r, asked)
+	_, accepted, err := c.opener.buildFirstEntry(ctx, r, asked)
 	return accepted, err
 }
 
