@@ -108,7 +108,7 @@ func (c *opener) acceptExisting(ctx context.Context, known client.RunInfo, r cli
 		return accepted // the log of the run tells no more: it may be removed
 	}
 	if accepted.Differs = differingFields(r, o, c.cfg.Machine); len(accepted.Differs) > 0 {
-		accepted.Why += ", with another " + strings.Join(accepted.Differs, ", ")
+		accepted.Why += " and differs in: " + strings.Join(accepted.Differs, ", ")
 		accepted.Notes = []string{"the run was begun by another request, and goes on as that one says: use a new run_id for this one"}
 	}
 	return accepted

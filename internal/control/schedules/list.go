@@ -104,7 +104,7 @@ func describeExisting(r client.RunRequest, s *schedule.State, differences func(r
 		accepted.Differs = append(accepted.Differs, "times")
 	}
 	if len(accepted.Differs) > 0 {
-		accepted.Why += ", with another " + strings.Join(accepted.Differs, ", ")
+		accepted.Why += " and differs in: " + strings.Join(accepted.Differs, ", ")
 	}
 	return accepted
 }

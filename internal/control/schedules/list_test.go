@@ -29,7 +29,7 @@ func TestRequestForAnExistingScheduleNamesWhatDiffers(t *testing.T) {
 		t.Errorf("the same request: %+v", got)
 	}
 	r.Prompt, r.Every = "play", "2h"
-	if got := describeExisting(r, s, differences); !slices.Equal(got.Differs, []string{"prompt", "times"}) {
+	if got := describeExisting(r, s, differences); !slices.Equal(got.Differs, []string{"prompt", "times"}) || got.Why != "the schedule exists already and differs in: prompt, times" {
 		t.Errorf("another request: %+v", got)
 	}
 }

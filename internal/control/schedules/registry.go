@@ -133,7 +133,7 @@ func (c *Registry) checkSchedulable(r client.RunRequest) error {
 }
 
 // checkScheduled builds the run of a schedule as it will be built when it is due, and returns the request to keep.
-// What the user's own command may bring only for the moment counts no more then, so it does not count now.
+// What the user's own command may bring only for the moment does not apply then, so it does not apply now.
 func (c *Registry) checkScheduled(ctx context.Context, r client.RunRequest, rule schedule.Rule) (client.RunRequest, client.RunAccepted, error) {
 	var none client.RunAccepted
 	if err := c.logs.checkRoom(ctx); err != nil {

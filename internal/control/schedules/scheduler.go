@@ -94,7 +94,7 @@ func (c *Scheduler) advanceSchedule(id string, wake chan struct{}) {
 		switch {
 		case err != nil && c.work.Ctx.Err() == nil:
 			if !bus.IsUnavailable(err) && !errors.Is(err, context.DeadlineExceeded) && !bus.IsFull(err) {
-				c.cfg.Logger.Warn("a schedule does not go on; retrying", "schedule", id, "error", err)
+				c.cfg.Logger.Warn("cannot advance schedule; retrying", "schedule", id, "error", err)
 			}
 			wait, pause = pause, min(2*pause, retryMax)
 		case !more:

@@ -80,8 +80,8 @@ func (c *Scheduler) beginByMessage(ctx context.Context, id string, s *schedule.S
 	return nil
 }
 
-// quoteMessage quotes the text of a message. It is not the user's: the marks around it cannot be in it, because they
-// follow from all of it.
+// quoteMessage quotes the text of a message, which is not the user's, between two marks. The marks are a hash of the text,
+// so the text cannot contain them.
 func quoteMessage(trigger, run string, data []byte) string {
 	text := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
