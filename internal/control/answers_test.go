@@ -288,7 +288,7 @@ func TestARunWhoseQuestionsAreAnsweredIsNotParked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if done, err := c.cfg.Runs.Record(t.Context(), "r", runindex.Report{State: r.State, Place: r.Place + after}, true); err != nil || done.Parked != want {
+		if done, err := c.cfg.Runs.RecordOrAdd(t.Context(), "r", runindex.Report{State: r.State, Place: r.Place + after}); err != nil || done.Parked != want {
 			t.Errorf("%+v, %v; want parked %t", done, err, want)
 		}
 	}

@@ -58,7 +58,7 @@ func TestOwnersSeeRunsWhoseRowsWereLost(t *testing.T) {
 		if _, err := c.cfg.Runs.Add(t.Context(), row); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.cfg.Runs.Record(t.Context(), run, runindex.Report{State: state, Place: 1}, false); err != nil {
+		if _, err := c.cfg.Runs.Record(t.Context(), run, runindex.Report{State: state, Place: 1}); err != nil {
 			t.Fatal(err)
 		}
 		if got, _, err := c.cfg.Runs.Get(t.Context(), run); err != nil || got.Owner != "alice" || got.Title != "do it" {

@@ -191,7 +191,7 @@ func badListField(field, value, hint string) error {
 func (f runFilter) wantsID(run string) bool { return strings.HasPrefix(run, f.r.Prefix) }
 
 // olderRows returns the rows of the runs that are older than the one of Before. If that one was deleted meanwhile,
-// its id tells its age.
+// its id says when it began.
 func (f runFilter) olderRows(rows []runindex.RawRow) []runindex.RawRow {
 	if f.r.Before == "" {
 		return rows
@@ -199,8 +199,8 @@ func (f runFilter) olderRows(rows []runindex.RawRow) []runindex.RawRow {
 	if i := slices.IndexFunc(rows, func(row runindex.RawRow) bool { return row.Run == f.r.Before }); i >= 0 {
 		return rows[i+1:]
 	}
-	age := runindex.RawRow{Run: f.r.Before}.Age()
-	return slices.DeleteFunc(rows, func(row runindex.RawRow) bool { return row.Age() >= age })
+	start := runindex.RawRow{Run: f.r.Before}.StartKey()
+	return slices.DeleteFunc(rows, func(row runindex.RawRow) bool { return row.StartKey() >= start })
 }
 
 // wantsStart reports whether a run with this start is selected. A start that is missing is old.

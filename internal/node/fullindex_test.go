@@ -54,7 +54,7 @@ func TestAFullIndexRefusesRunsAndLosesNoEnd(t *testing.T) {
 		t.Errorf("it has logs: %v, %v", logs, err)
 	}
 	result := event.Result{Run: "ends", Reason: spec.Completed, Detail: strings.Repeat("d", 400)}
-	if _, err := h.runs.Record(ctx, "ends", runindex.Report{Result: &result}, true); !bus.IsFull(err) {
+	if _, err := h.runs.RecordOrAdd(ctx, "ends", runindex.Report{Result: &result}); !bus.IsFull(err) {
 		t.Fatalf("the index was not full: %v", err)
 	}
 	h.indexWriter.recordResult("ends", result)

@@ -164,7 +164,7 @@ func (w *indexWriter) writeOnce(run string, report runindex.Report) error {
 		return fmt.Errorf("node: the index of runs: %w", ctx.Err())
 	}
 	h := w.node
-	done, err := h.runs.Record(ctx, run, report, false)
+	done, err := h.runs.Record(ctx, run, report)
 	if err == nil && done.Missing {
 		done, err = w.addRow(ctx, run, report)
 	}
@@ -185,7 +185,7 @@ func (w *indexWriter) addRow(ctx context.Context, run string, report runindex.Re
 	if err != nil || buried {
 		return done, err
 	}
-	if done, err = n.runs.Record(ctx, run, report, true); err != nil {
+	if done, err = n.runs.RecordOrAdd(ctx, run, report); err != nil {
 		return done, err
 	}
 	if buried, err = runlog.IsDeleted(ctx, n.post, run); err == nil && buried {

@@ -140,7 +140,7 @@ func (c *runImporter) listRestored(ctx context.Context, checked checkedRestore) 
 		result := report.State.Result()
 		report.Result = &result
 	}
-	if _, err = c.cfg.Index.Record(ctx, checked.run, report, true); err != nil {
+	if _, err = c.cfg.Index.RecordOrAdd(ctx, checked.run, report); err != nil {
 		return err
 	}
 	for _, a := range checked.answeredQuestions() { // or the run seems to wait until its agents have read the answers

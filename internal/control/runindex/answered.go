@@ -43,7 +43,7 @@ func tryClaim(ctx context.Context, r *Index, run string, claim AnsweredQuestion,
 	err = r.changeRow(ctx, run, func(row *Row) bool {
 		refusal = nil
 		i := slices.IndexFunc(row.Answered, claim.isSameQuestion)
-		missing = row.RunID == ""
+		missing = row.isMissing()
 		switch {
 		case missing:
 			return false

@@ -18,7 +18,7 @@ import (
 // has ended.
 func (r *Index) Add(ctx context.Context, i client.RunInfo) (there client.RunInfo, err error) {
 	err = r.changeRow(ctx, i.RunID, func(row *Row) (added bool) {
-		if added = row.State == ""; added {
+		if added = row.isMissing(); added {
 			row.RunInfo = i
 		}
 		there = row.RunInfo
@@ -132,7 +132,7 @@ func (r *Index) writeChange(ctx context.Context, run string, row Row, revision u
 // makes room.
 func (r *Index) MarkRemoving(ctx context.Context, run string) error {
 	err := r.changeRow(ctx, run, func(row *Row) bool {
-		if row.RunID == "" || row.Removing {
+		if row.isMissing() || row.Removing {
 			return false
 		}
 		row.Removing = true

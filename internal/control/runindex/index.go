@@ -58,7 +58,7 @@ func (r *Index) Get(ctx context.Context, run string) (row Row, ok bool, err erro
 	if row, _, err = r.readRow(ctx, run); err == nil && r.IsElsewhere(row) {
 		return row, false, elsewhereError(row)
 	}
-	return row, row.RunID != "", err
+	return row, !row.isMissing(), err
 }
 
 // IsElsewhere reports whether the logs of a run are in a store that this process does not read. To it, such a run

@@ -26,8 +26,9 @@ type RawRow struct {
 	data []byte
 }
 
-// Age sorts runs by their start: the id of a run begins with it, or, if a person has chosen the id, the row has it.
-func (r RawRow) Age() string {
+// StartKey sorts runs by their start: the key of a younger run is larger. The id of a run begins with its start, or, if a
+// person has chosen the id, the row has it.
+func (r RawRow) StartKey() string {
 	if id, err := ulid.ParseStrict(strings.ToUpper(r.Run)); err == nil {
 		return id.String()
 	}
@@ -172,9 +173,9 @@ func (l *rowList) add(e jetstream.KeyValueEntry) {
 }
 
 func (l *rowList) newestFirst() []RawRow {
-	ages := make(map[string]string, len(l.rows))
+	keys := make(map[string]string, len(l.rows))
 	for run, row := range l.rows {
-		ages[run] = row.Age()
+		keys[run] = row.StartKey()
 	}
-	return slices.SortedFunc(maps.Values(l.rows), func(a, b RawRow) int { return cmp.Compare(ages[b.Run], ages[a.Run]) })
+	return slices.SortedFunc(maps.Values(l.rows), func(a, b RawRow) int { return cmp.Compare(keys[b.Run], keys[a.Run]) })
 }

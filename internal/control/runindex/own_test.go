@@ -52,7 +52,7 @@ func TestARowThatIsNotWrittenYetIsListed(t *testing.T) {
 		}
 	}
 	check("before the write")
-	if done, err := r.Record(t.Context(), "ours", Report{}, false); err != nil || done.Missing {
+	if done, err := r.Record(t.Context(), "ours", Report{}); err != nil || done.Missing {
 		t.Errorf("%+v, %v", done, err)
 	}
 	if _, ok := r.own.findUnwritten("ours"); ok {
@@ -99,7 +99,7 @@ func TestOnlyARunThatIsCertainlyNewIsNotLookedUp(t *testing.T) {
 func TestTheRowOfAShortRunKeepsItsEnd(t *testing.T) {
 	r := openIndex(t)
 	r.OwnAlone()
-	if _, err := r.Record(t.Context(), "ours", Report{Node: "n", Result: &event.Result{Reason: "completed"}}, true); err != nil {
+	if _, err := r.RecordOrAdd(t.Context(), "ours", Report{Node: "n", Result: &event.Result{Reason: "completed"}}); err != nil {
 		t.Fatal(err)
 	}
 	if r.NoteOpened(client.RunInfo{RunID: "ours", State: client.RunLive, Title: "a task"}) {

@@ -23,22 +23,30 @@ type Report struct {
 
 // Recorded is what Record has found and done.
 type Recorded struct {
-	Missing bool // there is no row
+	Missing bool // there was no row
 	// Parked says that by the row the run waits for people alone, and that a question is open.
 	Parked bool
 }
 
-// Record writes a report into the row of its run. If the row does not exist, Record adds one only if
-// adds is set. The caller then knows that the run was not deleted: the process that opened it may have died
-// before it wrote the row.
-func (r *Index) Record(ctx context.Context, run string, report Report, adds bool) (done Recorded, err error) {
+// Record writes a report into the row of its run, if there is a row.
+func (r *Index) Record(ctx context.Context, run string, report Report) (Recorded, error) {
+	return r.record(ctx, run, report, false)
+}
+
+// RecordOrAdd is Record that adds a row if there is none: the process that opened the run may have died before it wrote
+// the row. The caller knows that the run was not deleted.
+func (r *Index) RecordOrAdd(ctx context.Context, run string, report Report) (Recorded, error) {
+	return r.record(ctx, run, report, true)
+}
+
+func (r *Index) record(ctx context.Context, run string, report Report, mayAdd bool) (done Recorded, err error) {
 	var summary RowSummary
 	if report.Place > 0 {
 		summary = RowSummary{report.State.Summary(false), report.Place, mailbox.Form}
 	}
 	err = r.changeRow(ctx, run, func(row *Row) bool {
-		done.Missing = row.State == ""
-		if done.Missing && !adds {
+		done.Missing = row.isMissing()
+		if done.Missing && !mayAdd {
 			return false
 		}
 		changed := report.Result != nil
@@ -79,5 +87,5 @@ func (r *Row) addMissing(full client.RunInfo) (changed bool) {
 
 // Repair replaces an older Summary of a row, if there is a row.
 func (r *Index) Repair(ctx context.Context, run string, s RowSummary) error {
-	return r.changeRow(ctx, run, func(row *Row) bool { return row.RunID != "" && row.setSummary(s) })
+	return r.changeRow(ctx, run, func(row *Row) bool { return !row.isMissing() && row.setSummary(s) })
 }

@@ -28,6 +28,9 @@ type Row struct {
 	Removing bool `json:"removing,omitempty"`
 }
 
+// isMissing reports whether the index has no such row: each row that is written has the id of its run.
+func (r *Row) isMissing() bool { return r.RunID == "" }
+
 // RowSummary is the Summary of a run up to an entry of its supervisor's log.
 type RowSummary struct {
 	supervisor.Summary

@@ -61,7 +61,7 @@ func TestEndOfARunIsTheSameBeforeAndAfterItsRowIsWritten(t *testing.T) {
 	if FinishRow(&before, recent, ended); !ok || before.State != client.RunFinished || before.Ended == "" {
 		t.Fatalf("%+v, %v", before, ok)
 	}
-	if _, err := r.Record(t.Context(), "r", Report{Result: &result}, false); err != nil {
+	if _, err := r.Record(t.Context(), "r", Report{Result: &result}); err != nil {
 		t.Fatal(err)
 	}
 	r.Ends.recent.forget("r")
