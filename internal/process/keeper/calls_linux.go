@@ -31,7 +31,7 @@ func becomeSubreaper() syscall.Errno {
 }
 
 // hasChildren reports whether this process has children, including those that have ended and were not reaped. An
-// error other than ECHILD counts as yes: the process that waits bounds EndChildren.
+// error other than ECHILD counts as yes.
 func hasChildren() bool {
 	var info [siginfoBytes]byte
 	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, waitAll, 0, uintptr(unsafe.Pointer(&info)),

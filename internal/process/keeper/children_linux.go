@@ -6,24 +6,38 @@ import (
 	"time"
 )
 
-// sweepPause is the time between two searches for remaining processes.
-const sweepPause = 2 * time.Millisecond
+// Bounds of the time between two searches for remaining processes. It grows while the searches find no process that was
+// not killed before.
+const (
+	sweepPause    = 2 * time.Millisecond
+	sweepPauseMax = 50 * time.Millisecond
+)
 
 // EndChildren kills all descendants of this process, which must be a subreaper that reaps (see ReapChildren): a
 // descendant that loses its parent becomes a child of this process, whatever its group or session. So once this
 // process has no child, it has no descendant. The kernel decides that, not a list: while a list is read, a process
-// forks and ends, and its child is not listed. The process that waits for this one kills it if it takes too long.
+// forks and ends, and its child is not listed.
+//
+// It returns when the kernel has ended the last child, however long that takes: a killed process may have much memory to
+// release, or wait for a device. The process that waits for this one ends the wait if its context ends; nothing does once
+// that process is gone.
 func EndChildren() {
-	tick := time.NewTicker(sweepPause)
-	defer tick.Stop()
+	killed, pause := map[int]bool{}, sweepPause
 	for hasChildren() {
+		known := killed
+		killed = map[int]bool{}
 		found := false
 		for _, pid := range liveChildren() {
-			found = syscall.Kill(pid, syscall.SIGKILL) == nil || found // one that is gone already is what we want
+			if syscall.Kill(pid, syscall.SIGKILL) == nil { // one that is gone already is what we want
+				killed[pid], found = true, found || !known[pid]
+			}
 		}
-		if !found { // else look again at once: a process that forks and ends is faster than any pause
-			<-tick.C
+		if found { // search again at once: a process that forks and ends is faster than any pause
+			pause = sweepPause
+			continue
 		}
+		<-time.After(pause)
+		pause = min(2*pause, sweepPauseMax)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -93,6 +94,40 @@ func TestChildrenAreFound(t *testing.T) {
 			t.Errorf("the list %s is %v, want %d in it and not %d", from, list, running.Process.Pid, ended.Process.Pid)
 		}
 	}
+}
+
+// endWait is how long the child of TestEndChildrenWaitsWithoutSpinning takes to end.
+const endWait = 500 * time.Millisecond
+
+// A killed child may take long to end: EndChildren waits for it and leaves the processor to others. Here the child is a
+// zombie until it is reaped.
+func TestEndChildrenWaitsWithoutSpinning(t *testing.T) {
+	child := exec.Command("sleep", "60")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done, before := make(chan struct{}), usedTime(t)
+	go func() { defer close(done); EndChildren() }()
+	select {
+	case <-done:
+		t.Error("EndChildren returned before its child was reaped")
+	case <-time.After(endWait):
+	}
+	if used := usedTime(t) - before; used > endWait/4 {
+		t.Errorf("a wait of %v took %v of CPU", endWait, used)
+	}
+	_, _ = child.Process.Wait()
+	<-done
+}
+
+// usedTime returns the CPU time of this process.
+func usedTime(t *testing.T) time.Duration {
+	t.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 func TestStateAndParent(t *testing.T) {
