@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"math"
+	"os"
 	"syscall"
 	"unsafe"
 )
@@ -18,10 +19,19 @@ const (
 // siginfoBytes is the size of the kernel's siginfo_t.
 const siginfoBytes = 128
 
-// closeOnExec marks all descriptors above stderr, so that a program gets those that it is handed and no others.
-func closeOnExec() syscall.Errno {
-	_, _, errno := syscall.Syscall(sysCloseRange, 3, math.MaxInt32, closeRangeCloexec)
-	return errno
+// closeOnExec marks all descriptors above stderr, so that a program gets those that it is handed and no others. Kernels
+// before 5.11 cannot mark a range of them, and the filter of a container may refuse that.
+func closeOnExec() error {
+	if _, _, errno := syscall.Syscall(sysCloseRange, 3, math.MaxInt32, closeRangeCloexec); errno == 0 {
+		return nil
+	}
+	names, err := os.ReadDir("/proc/self/fd")
+	for _, n := range names {
+		if fd, ok := parseNumber(n.Name()); ok && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
+	return err
 }
 
 // becomeSubreaper makes this process the parent of all descendants that lose their own.

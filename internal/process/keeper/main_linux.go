@@ -91,8 +91,8 @@ func startKept(numbers, path string, argv []string) (pid int, err error) {
 	if err != nil {
 		return 0, stepError{"description", err}
 	}
-	if errno := closeOnExec(); errno != 0 && errno != syscall.ENOSYS && errno != syscall.EINVAL {
-		return 0, stepError{"descriptors", errno}
+	if err := closeOnExec(); err != nil {
+		return 0, stepError{"descriptors", err}
 	}
 	if errno := becomeSubreaper(); errno != 0 {
 		return 0, stepError{"subreaper", errno}

@@ -1,0 +1,65 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// oldKernelVar makes this test binary run a program where the kernel answers close_range with this number of an error.
+const oldKernelVar = "PROC_TEST_CLOSE_RANGE"
+
+func init() {
+	if errno := os.Getenv(oldKernelVar); errno != "" {
+		if err := runWithoutCloseRange(errno); err != nil {
+			fmt.Println(err)
+			syscall.Exit(1)
+		}
+		syscall.Exit(0) // os.Exit sleeps for a second under the race detector
+	}
+}
+
+// runWithoutCloseRange runs a program that lists its descriptors where close_range fails, and has a descriptor open that
+// programs inherit.
+func runWithoutCloseRange(errno string) error {
+	var number uint32
+	if _, err := fmt.Sscan(errno, &number); err != nil {
+		return err
+	}
+	program := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, {Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.SYS_CLOSE_RANGE},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | number}, {Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	filter := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&filter))); errno != 0 {
+		return errno
+	}
+	if _, err := unix.Dup(0); err != nil {
+		return err
+	}
+	out, err := Run(context.Background(), Spec{Argv: shellArgv("ls /proc/$$/fd; exit 0"), Env: []string{"PATH=" + os.Getenv("PATH")}})
+	fmt.Printf("%s", out.Stdout)
+	return err
+}
+
+// Kernels before 5.11 cannot mark a range of descriptors, and the filter of a container may refuse the call. The program
+// still inherits no descriptor: one that it has open would hide from the node that it has started.
+func TestProgramInheritsNoDescriptorWithoutCloseRange(t *testing.T) {
+	for _, errno := range []unix.Errno{unix.ENOSYS, unix.EINVAL, unix.EPERM} {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = []string{fmt.Sprintf("%s=%d", oldKernelVar, errno), "PATH=" + os.Getenv("PATH")}
+		out, err := cmd.CombinedOutput()
+		if err != nil || string(out) != "0\n1\n2\n" {
+			t.Errorf("close_range fails with %q: %v, the program has the descriptors %q", errno, err, out)
+		}
+	}
+}
