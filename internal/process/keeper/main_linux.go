@@ -85,7 +85,7 @@ func keepProgram(numbers, path string, argv []string) int {
 }
 
 // startKept starts the program with three descriptors and those of its own, and then closes the keeper's copies of
-// them.
+// them. If it returns an error, no process of the program is left.
 func startKept(numbers, path string, argv []string) (pid int, err error) {
 	program, err := ParseDescription(numbers)
 	if err != nil {
@@ -106,16 +106,25 @@ func startKept(numbers, path string, argv []string) (pid int, err error) {
 			_ = f.Close()
 		}
 	}()
+	null, err := syscall.Open(os.DevNull, syscall.O_RDWR|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, stepError{"null device", err}
+	}
+	defer func() { _ = syscall.Close(null) }()
 	program.Attr.Pdeathsig = syscall.SIGKILL
 	p, err := os.StartProcess(path, argv, &os.ProcAttr{Env: os.Environ(), Files: files, Sys: program.Attr})
 	if err != nil {
 		return 0, err
 	}
-	null, err := syscall.Open(os.DevNull, syscall.O_RDWR|syscall.O_CLOEXEC, 0)
-	for fd := 0; fd < 3 && err == nil; fd++ {
-		err = syscall.Dup3(null, fd, 0)
+	for fd := range 3 {
+		if err := syscall.Dup3(null, fd, 0); err != nil {
+			_ = syscall.Kill(-p.Pid, syscall.SIGKILL)
+			go ReapChildren(p.Pid, make(chan syscall.WaitStatus, 1))
+			EndChildren()
+			return 0, stepError{"standard streams", err}
+		}
 	}
-	return p.Pid, err
+	return p.Pid, nil
 }
 
 // stepError is the error of one step of the start. Package fmt is initialized too late for it.
