@@ -38,10 +38,12 @@ func Start(spec Spec) (*Child, error) {
 	c := &Child{cmd: cmd, stderr: &tailBuffer{kept: endsBuffer{tailMax: StderrBytesMax}}, done: make(chan struct{})}
 	in, stdin, err := os.Pipe()
 	if err != nil {
+		kept.abandon()
 		return nil, fmt.Errorf("process: stdin: %w", err)
 	}
 	stdout, out, err := os.Pipe()
 	if err != nil {
+		kept.abandon()
 		closeAll(in, stdin)
 		return nil, fmt.Errorf("process: stdout: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -62,4 +63,74 @@ func TestProgramInheritsNoDescriptorWithoutCloseRange(t *testing.T) {
 			t.Errorf("close_range fails with %q: %v, the program has the descriptors %q", errno, err, out)
 		}
 	}
+}
+
+// descriptorsOfStart is how many descriptors Start opens at once, at least.
+const descriptorsOfStart = 8
+
+// Start closes all descriptors that it has opened when no more can be opened, whichever it fails at. This test runs
+// alone: it changes a limit of the process.
+func TestFailedStartLeavesNoDescriptor(t *testing.T) {
+	spec := Spec{Argv: []string{"true"}, Env: []string{"PATH=" + os.Getenv("PATH")}}
+	c, err := Start(spec) // also opens what the runtime keeps open
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Stop()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it closes files that nothing refers to
+	for spare := range descriptorsOfStart {
+		before := countDescriptors(t)
+		func() {
+			defer leaveDescriptors(t, spare)()
+			if c, err := Start(spec); err == nil {
+				t.Errorf("a program starts with %d descriptors", spare)
+				c.Stop()
+			}
+		}()
+		if after := countDescriptors(t); after != before {
+			t.Errorf("with %d descriptors to open, %d are left open", spare, after-before)
+		}
+	}
+}
+
+// leaveDescriptors lets this process open so many further descriptors until the result is called.
+func leaveDescriptors(t *testing.T, spare int) (restore func()) {
+	t.Helper()
+	const limit = 256
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: was.Max}); err != nil {
+		t.Fatal(err)
+	}
+	var opened []int
+	for {
+		fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			break
+		}
+		opened = append(opened, fd)
+	}
+	for _, fd := range opened[:spare] {
+		_ = unix.Close(fd)
+	}
+	return func() {
+		for _, fd := range opened[spare:] {
+			_ = unix.Close(fd)
+		}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// countDescriptors returns how many descriptors this process has open.
+func countDescriptors(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
 }
