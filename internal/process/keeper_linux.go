@@ -36,7 +36,7 @@ func wrapInKeeper(cmd *exec.Cmd) (*keeperHandle, error) {
 	}
 	description := keeper.Description{Files: len(cmd.ExtraFiles), Attr: cmd.SysProcAttr}
 	if read, err := keeper.ParseDescription(description.Numbers()); err != nil || !reflect.DeepEqual(read, description) {
-		return nil, fmt.Errorf("it cannot start a program with %+v", *cmd.SysProcAttr)
+		return nil, fmt.Errorf("the keeper cannot pass on the process attributes %+v", *cmd.SysProcAttr)
 	}
 	theirLife, life, err := os.Pipe()
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/troupe-run/troupe/internal/process/keeper"
 )
 
-// Limits of one program.
 // SandboxHelper is the name under which the helper of the sandbox starts.
 const SandboxHelper = "troupe-sandbox"
 
+// Limits of one program.
 const (
 	// StdoutBytesMax and StderrBytesMax are kept unless the Spec says otherwise.
 	StdoutBytesMax = 1 << 20

@@ -14,8 +14,8 @@ type Description struct {
 // errDescription is a text that is no description.
 var errDescription = errors.New("not the numbers of a program")
 
-// Numbers is the text form of a description. It has only the attributes that the sandbox and process groups need. Of an
-// attribute that it lacks ParseDescription returns nothing.
+// Numbers is the text form of a description. It has only the attributes that the sandbox and process groups need.
+// ParseDescription leaves all other attributes unset.
 func (d Description) Numbers() string {
 	attr := d.Attr
 	if attr == nil {

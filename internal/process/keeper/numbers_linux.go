@@ -19,8 +19,8 @@ func formatNumber(n int64) string {
 	}
 }
 
-// nextNumber returns the number that a text begins with, and what follows the space behind it. ok is false if the text
-// begins with no number of at most 18 digits, or if another character than a space follows.
+// nextNumber returns the number that a text begins with, and what follows the space or newline behind it. ok is false
+// if the text begins with no number of at most 18 digits, or if another character than a space or a newline follows.
 func nextNumber(text string) (n int64, rest string, ok bool) {
 	at, sign := 0, int64(1)
 	if text != "" && text[0] == '-' {
