@@ -49,7 +49,8 @@ func (a *app) newRootFor(name string) *cobra.Command {
 death of the process that hosts it, never spends more than its budget, and
 everything its agents say to each other can be watched on NATS.
 
-Without a NATS server and without a key, "troupe run" starts both in process.`,
+"troupe run" needs neither a NATS server nor a key: it starts a node with its own
+server, and without a key it investigates with the built-in model.`,
 		Example: `  troupe run --dir . "Investigate this repository and write report.md"
   troupe list
   nats --context troupe sub 'troupe.evt.>' --translate 'troupe fmt'`,

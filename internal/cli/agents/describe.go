@@ -98,7 +98,7 @@ func (cs *Commands) describeAgent(r Roster, i Info, why string) error {
 		[2]string{"skills", strings.Join(doc.Skills, ", ")}, [2]string{"memory", doc.Memory}, [2]string{"mcp", strings.Join(doc.MCPServers, ", ")},
 		[2]string{"constraints", strings.Join(doc.Constraints, "\n")}, [2]string{"criteria", strings.Join(doc.Criteria, "\n")}, [2]string{"fails if", strings.Join(doc.FailIf, "\n")},
 		[2]string{"answer", schemaText(doc.OutputSchema)}, [2]string{"pool", doc.Pool},
-		[2]string{"prompt", fmt.Sprintf("%d bytes: troupe agents prompt %s", i.PromptBytes, i.Name)})
+		[2]string{"prompt", fmt.Sprintf("%d bytes: troupe agents prompt %s%s", i.PromptBytes, i.Name, r.flags)})
 	if len(doc.Notes) > 0 {
 		p.AddHeading("Notes")
 		for _, n := range doc.Notes {

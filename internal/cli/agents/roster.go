@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-run/troupe/internal/assistant"
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/investigator"
@@ -44,6 +45,7 @@ type Roster struct {
 	Agents   []Info
 	notes    []agentfile.Note
 	Problems []*agentfile.Problem
+	flags    string // with which another command reads the same places
 }
 
 // ReadRoster reads the agents of the places, in the order in which they count.
@@ -51,6 +53,9 @@ func (g *Sources) ReadRoster() (Roster, error) {
 	var r Roster
 	if err := g.Complete(); err != nil {
 		return r, err
+	}
+	if g.Agents != "" {
+		r.flags = " --agents " + session.QuoteForShell(g.Agents)
 	}
 	defs, notes, err := g.loadFiles()
 	r.notes, r.Problems = notes, agentfile.SplitProblems(err)

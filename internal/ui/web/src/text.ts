@@ -88,7 +88,7 @@ export function spent(s: Spend | undefined, unit = ""): string {
 
 /** reasonText is a stop reason as people read it: of a cancel it says what it ended, too, in the words of the commands. */
 export const reasonText = (reason: string): string => reasons[reason] ?? reason.replace(/_/g, " ");
-const reasons: Record<string, string> = { aborted_tools: "canceled (tool aborted)", aborted_streaming: "canceled (model call aborted)" };
+const reasons: Record<string, string> = { aborted_tools: "canceled (tool aborted)", aborted_streaming: "canceled (at a model call)" };
 
 /** spendOf is the spend of a run that has ended, or of one at work as its last published state says. */
 export function spendOf(r: Result | null | undefined, live?: Spend): Spend | undefined {
