@@ -184,3 +184,11 @@ func appendWaiting(s *State) *State {
 	s.Remarks = nil
 	return withoutSteers(s)
 }
+
+// shareTexts returns the task with the texts that other agents have, too, as one copy for all of them: its system prompt
+// and its tools. They are shared for as long as texts is held.
+func shareTexts(t spec.Task, texts *intern.Texts) spec.Task {
+	t.System, t.LoopOptions.Dynamic = texts.Share(t.System), texts.Share(t.LoopOptions.Dynamic)
+	t.Tools = texts.ShareTools(t.Tools)
+	return t
+}

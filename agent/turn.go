@@ -19,7 +19,7 @@ func handleSubmitted(s *State, f Submitted) (*State, []Effect) {
 	if s.Phase != "" { //mutant:task-once
 		return s, nil
 	}
-	f.Task = f.Task.ShareTexts(&s.texts)
+	f.Task = shareTexts(f.Task, &s.texts)
 	s.Task = f.Task
 	s = adoptModel(s)
 	s.Task.Limits = s.Task.Limits.WithDefaults(s.Task.Depth)

@@ -141,7 +141,7 @@ type Opened struct {
 // shareTexts returns the entry with the texts that other runs have, too, as one copy for all of them, for as long as texts
 // is held.
 func (o Opened) shareTexts(texts *intern.Texts) Opened {
-	o.Tools, o.Definitions = spec.ShareToolTexts(o.Tools, texts), slices.Clone(o.Definitions)
+	o.Tools, o.Definitions = texts.ShareTools(o.Tools), slices.Clone(o.Definitions)
 	for i := range o.Definitions {
 		d := &o.Definitions[i]
 		d.System, d.Description = texts.Share(d.System), texts.Share(d.Description)

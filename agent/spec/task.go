@@ -5,11 +5,9 @@
 package spec
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/budget"
-	"github.com/troupe-run/troupe/internal/intern"
 	"github.com/troupe-run/troupe/internal/toolname"
 	"github.com/troupe-run/troupe/model"
 )
@@ -89,23 +87,6 @@ type Task struct {
 	// Layers are further parts of the system prompt, in addition to System and LoopOptions.Dynamic: those of
 	// ancestors, and those that were set for this agent (SystemPrompt).
 	Layers []Layer `msgpack:"la,omitempty"`
-}
-
-// ShareTexts returns the task with the texts that other agents have, too, as one copy for all of them: its system prompt
-// and its tools. They are shared for as long as texts is held.
-func (t Task) ShareTexts(texts *intern.Texts) Task {
-	t.System, t.LoopOptions.Dynamic = texts.Share(t.System), texts.Share(t.LoopOptions.Dynamic)
-	t.Tools = ShareToolTexts(t.Tools, texts)
-	return t
-}
-
-// ShareToolTexts returns the tools with descriptions and schemas that are shared for as long as texts is held.
-func ShareToolTexts(tools []model.ToolSpec, texts *intern.Texts) []model.ToolSpec {
-	tools = slices.Clone(tools)
-	for i := range tools {
-		tools[i].Description, tools[i].Schema = texts.Share(tools[i].Description), texts.Share(tools[i].Schema)
-	}
-	return tools
 }
 
 // Command is a tool that is a command line. Its spec is among Task.Tools.

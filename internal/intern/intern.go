@@ -2,7 +2,12 @@
 // file and the descriptions of its tools. Each run decodes them out of its own log.
 package intern
 
-import "unique"
+import (
+	"slices"
+	"unique"
+
+	"github.com/troupe-run/troupe/model"
+)
 
 // BytesMin is the shortest text that is shared: looking up a shorter one costs more than its copy.
 const BytesMin = 64
@@ -18,4 +23,13 @@ func (t *Texts) Share(s string) string {
 	h := unique.Make(s)
 	*t = append(*t, h)
 	return h.Value()
+}
+
+// ShareTools returns the tools with descriptions and schemas that are shared.
+func (t *Texts) ShareTools(tools []model.ToolSpec) []model.ToolSpec {
+	tools = slices.Clone(tools)
+	for i := range tools {
+		tools[i].Description, tools[i].Schema = t.Share(tools[i].Description), t.Share(tools[i].Schema)
+	}
+	return tools
 }

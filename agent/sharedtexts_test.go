@@ -1,4 +1,4 @@
-package spec_test
+package agent
 
 import (
 	"runtime"
@@ -17,9 +17,9 @@ func TestTasksOfManyRunsShareTheTextsThatTheyHaveInCommon(t *testing.T) {
 	}
 	of := decoded()
 	var texts intern.Texts
-	a := of.ShareTexts(&texts)
+	a := shareTexts(of, &texts)
 	runtime.GC()
-	b := decoded().ShareTexts(&texts)
+	b := shareTexts(decoded(), &texts)
 	if unsafe.StringData(a.System) != unsafe.StringData(b.System) || unsafe.StringData(a.Tools[0].Schema) != unsafe.StringData(b.Tools[0].Schema) {
 		t.Error("two tasks hold two copies of one text")
 	}
