@@ -25,7 +25,8 @@ const (
 
 // State is an agent at one index of its log. It is a value: Step never changes its
 // input State, so two futures may be stepped from one. Within a step, handlers change the one copy that Step has made: a
-// function that returns a *State may have changed the one that it got, and one that returns none only reads it.
+// function that returns a *State may have changed the one that it got, and one that returns none only reads it (but for
+// copyOf, which notes that both copies share their calls).
 // Futures of one State must be stepped by one goroutine at a time: their transcripts share a backing array.
 // What changes together is a part with its own methods.
 type State struct {
@@ -162,8 +163,8 @@ func (s *State) withCall(i int, c Call) *State {
 	return s
 }
 
-// cloneCalls copies the calls, so that a write to one affects no other state. It does so once a step: a step that begins each of
-// 64 calls copies them once, not 64 times.
+// cloneCalls copies the calls, so that a write to one affects no other state. It does so once for each copy of the state:
+// a step that begins each of 64 calls copies them once, not 64 times.
 func cloneCalls(s *State) *State {
 	if len(s.Calls) == 0 || s.copiedCalls == &s.Calls[0] {
 		return s
