@@ -149,9 +149,14 @@ func checkModel(name string) error {
 // claudeProblems returns all problems of the settings of Claude Code, the user's and those of this directory, and
 // what of them does not hold.
 func claudeProblems() (problems, notes []console.Remark) {
-	list, err := agentfile.ReadClaudeSettings(agentfile.ClaudeHome(), workdir.Real("."), func(string, string) bool { return true })
+	here := workdir.Real(".")
+	list, err := agentfile.ReadClaudeSettings(agentfile.ClaudeHome(), here, func(string, string) bool { return true })
 	for _, p := range agentfile.SplitProblems(err) {
-		problems = append(problems, console.Remark{Path: p.Path, Line: p.Line, Text: p.Text()})
+		path := p.Path
+		if rel, ok := workdir.Below(here, path); ok {
+			path = rel
+		}
+		problems = append(problems, console.Remark{Path: path, Line: p.Line, Text: p.Text()})
 	}
 	for _, s := range list {
 		for _, text := range s.Without {

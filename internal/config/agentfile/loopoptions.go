@@ -78,17 +78,16 @@ const ScriptPrefix = "script/"
 // LoadDirShared reads the settings file of a directory that the user of this process names. The file may come from anyone:
 // LoadDirShared follows no link that leads out of the directory, and the file names no script as a model.
 func LoadDirShared(dir, name string) (SharedSettings, error) {
-	dir = workdir.Real(dir)
-	data, err := safefile.ReadBelow(dir, name, FileBytesMax)
-	return parseDirShared(dir, name, data, err)
+	real := workdir.Real(dir)
+	data, err := safefile.ReadBelow(real, name, FileBytesMax)
+	return parseDirShared(filepath.Join(dir, name), real, data, err)
 }
 
-// parseDirShared reads what the settings file of a directory contains. The path of the directory has no links
-// (workdir.Open).
-func parseDirShared(dir, name string, data []byte, err error) (SharedSettings, error) {
-	file := filepath.Join(dir, name)
+// parseDirShared reads what the settings file of a directory contains. file is its path for messages, and dir that of the
+// directory without links (workdir.Open).
+func parseDirShared(file, dir string, data []byte, err error) (SharedSettings, error) {
 	out, err := parseSharedFile(file, data, err, func() (*os.Root, error) {
-		root, _, err := workdir.OpenRoot(filepath.Dir(file))
+		root, _, err := workdir.OpenRoot(dir)
 		return root, err
 	})
 	if c := out.LoopOptions.Context.Model; err == nil && c != nil && strings.HasPrefix(c.Name, ScriptPrefix) {

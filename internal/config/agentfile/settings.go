@@ -21,7 +21,7 @@ type DirectorySettings struct {
 func ReadDirectorySettings(dir, name string) DirectorySettings {
 	s := DirectorySettings{File: filepath.Join(dir, name)}
 	data, err := safefile.ReadBelow(dir, name, FileBytesMax)
-	s.Shared, s.SharedErr = parseDirShared(dir, name, data, err)
+	s.Shared, s.SharedErr = parseDirShared(s.File, dir, data, err)
 	s.Hooks, _, s.HooksErr = parseHooks(s.File, data, err)
 	return s
 }
