@@ -118,6 +118,7 @@ type Config struct {
 
 	hooks  *hook.Runner
 	keeper *actor.PID // of the throttles
+	calls  dispatcher.Goroutines
 }
 
 // Limits of a node.
@@ -185,6 +186,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Traceparent == nil {
 		cfg.Traceparent = func(t spec.Task, _, _ string, _ int) string { return t.Trace }
 	}
+	cfg.calls = dispatcher.NewGoroutines()
 	cfg.hooks = hook.NewRunner(cfg.Hooks, cfg.HookEnv)
 	if cfg.Tools == nil {
 		cfg.Tools = func(spec.Task) (*tool.Set, error) { return tool.NewSet() }

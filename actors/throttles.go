@@ -8,7 +8,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/troupe-run/troupe/internal/dispatcher"
 	"github.com/troupe-run/troupe/internal/throttle"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
@@ -236,7 +235,7 @@ func (k *throttleKeeper) admitRequest(c actor.Context, name string, m throttleRe
 	}
 	self, root := c.Self(), c.ActorSystem().Root
 	streams := func() { root.Send(self, callStreaming{name, m.call}) }
-	dispatcher.Go(func() { root.Send(self, callEnded{name, m.call, m.begin(streams)}) })
+	k.cfg.calls.Go(func() { root.Send(self, callEnded{name, m.call, m.begin(streams)}) })
 }
 
 // armTimer sets a timer for the moment when time alone changes the state of the throttle.

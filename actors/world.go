@@ -14,7 +14,6 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget/tokens"
 	"github.com/troupe-run/troupe/internal/activation"
-	"github.com/troupe-run/troupe/internal/dispatcher"
 	"github.com/troupe-run/troupe/internal/failpoint"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
@@ -197,7 +196,7 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform
 	ctx, deliver, keeper, counts := s.work.beginWork(s.ctx, p.Key), s.resultSender(c), s.resultStoreFor(t), s.state.Agent.State.Counts()
 	mayBegin, unbegun := s.mayBegin(p.Lease), s.notBegun(c, p.Key, e)
 	id := t.ID // the task is large, and the function lives as long as the call
-	dispatcher.Go(func() {
+	s.cfg.calls.Go(func() {
 		began := time.Now()
 		failpoint.At(failpoint.ToolBefore, call.Key)
 		if !mayBegin() {

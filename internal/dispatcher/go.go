@@ -2,20 +2,18 @@ package dispatcher
 
 import "time"
 
-// idleKept is how long a goroutine of Go waits for its next function.
+// idleKept is how long a goroutine waits for its next function.
 const idleKept = 100 * time.Millisecond
 
-var shared = make(idleGoroutines)
+// Goroutines run functions that may block, each on a goroutine of its own. A goroutine that has ended one takes another
+// for a while: its stack has grown already, which is a part of the cost of a short call.
+type Goroutines chan func()
 
-// Go runs f as a go statement does, but takes a goroutine that has just ended another f, if one waits: its stack has
-// grown already, which is a part of the cost of a short call. f may block for as long as it likes, and must leave its
-// goroutine as it was: it must not lock it to a thread.
-func Go(f func()) { shared.run(f) }
+// NewGoroutines returns Goroutines without any.
+func NewGoroutines() Goroutines { return make(Goroutines) }
 
-// idleGoroutines takes functions to goroutines that wait for one.
-type idleGoroutines chan func()
-
-func (g idleGoroutines) run(f func()) {
+// Go runs f as a go statement does. f must leave its goroutine as it was: it must not lock it to a thread.
+func (g Goroutines) Go(f func()) {
 	select {
 	case g <- f:
 	default:
@@ -23,7 +21,7 @@ func (g idleGoroutines) run(f func()) {
 	}
 }
 
-func (g idleGoroutines) runFunctions(f func()) {
+func (g Goroutines) runFunctions(f func()) {
 	idle := time.NewTimer(idleKept)
 	defer idle.Stop()
 	for {

@@ -11,9 +11,9 @@ import (
 // A function that blocks keeps none from running.
 func TestGoRunsEachFunctionAtOnce(t *testing.T) {
 	const functions = 50
-	release, running := make(chan struct{}), make(chan struct{})
+	release, running, goroutines := make(chan struct{}), make(chan struct{}), NewGoroutines()
 	for range functions {
-		Go(func() {
+		goroutines.Go(func() {
 			running <- struct{}{}
 			<-release
 		})
@@ -26,9 +26,9 @@ func TestGoRunsEachFunctionAtOnce(t *testing.T) {
 
 func TestGoTakesAGoroutineThatHasEndedItsFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		goroutines, ids := make(idleGoroutines), make(chan string, 2)
+		goroutines, ids := NewGoroutines(), make(chan string, 2)
 		for range 2 {
-			goroutines.run(func() {
+			goroutines.Go(func() {
 				text := make([]byte, 64)
 				ids <- strings.Fields(string(text[:runtime.Stack(text, false)]))[1]
 			})
