@@ -1,4 +1,4 @@
-package agent
+package agent_test
 
 import (
 	"runtime"
@@ -6,28 +6,34 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/internal/intern"
 	"github.com/troupe-run/troupe/model"
 )
 
-func TestTasksOfManyRunsShareTheTextsThatTheyHaveInCommon(t *testing.T) {
-	decoded := func() spec.Task { // each run reads its own log
-		return spec.Task{System: strings.Repeat("be brief. ", 20), Tools: []model.ToolSpec{{Name: "read", Schema: strings.Repeat(" ", 100) + "{}"}}}
+// Each run decodes its task out of its own log. The long texts that tasks have in common are one copy, also for an agent
+// that begins later, and the task that was given is not changed.
+func TestAgentsShareTheTextsOfTheirTasks(t *testing.T) {
+	decoded := func() spec.Task {
+		return spec.Task{Run: "r", ID: spec.Root, Goal: "work", System: strings.Repeat("be brief. ", 20), Tools: []model.ToolSpec{{Name: "read", Schema: strings.Repeat(" ", 100) + "{}"}}}
 	}
-	of := decoded()
-	var texts intern.Texts
-	a := shareTexts(of, &texts)
+	begin := func(task spec.Task) agent.State {
+		s, _ := agent.Step(agent.State{}, agent.Input{Fact: agent.Submitted{Task: task}})
+		return s
+	}
+	given := decoded()
+	first := begin(given)
 	runtime.GC()
-	b := shareTexts(decoded(), &texts)
+	second := begin(decoded())
+	a, b := first.Task, second.Task
 	if unsafe.StringData(a.System) != unsafe.StringData(b.System) || unsafe.StringData(a.Tools[0].Schema) != unsafe.StringData(b.Tools[0].Schema) {
-		t.Error("two tasks hold two copies of one text")
+		t.Error("two agents hold two copies of one text")
 	}
-	if a.System != of.System || a.Tools[0] != of.Tools[0] {
+	if a.System != given.System || a.Tools[0] != given.Tools[0] {
 		t.Errorf("a text changed: %+v", a)
 	}
-	runtime.KeepAlive(texts)
-	if &a.Tools[0] == &of.Tools[0] {
+	if &a.Tools[0] == &given.Tools[0] {
 		t.Error("the list of tools that was given is changed in place")
 	}
+	runtime.KeepAlive(first)
 }

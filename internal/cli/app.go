@@ -5,7 +5,6 @@ package cli
 
 import (
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +25,11 @@ func Run(args []string, start localserver.StartFunc, join time.Duration) int {
 	a := newApp(&console.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}, join)
 	a.sessions.StartServer = start
 	a.console.Secrets = sync.OnceValue(a.sessions.Secrets)
-	root := a.newRootFor(slices.Concat(args, []string{""})[0])
+	first := ""
+	if len(args) > 0 {
+		first = args[0]
+	}
+	root := a.newRootFor(first)
 	if isCompletion(args) { // it reads the flags of every command
 		a.completion().Register(root)
 	}

@@ -1,6 +1,6 @@
 // Package dispatcher runs the mailboxes of the actors on a fixed number of goroutines. A
 // goroutine for each wake-up, as is usual, would grow its stack again each time: a third of
-// the time of a turn.
+// the time of a turn. For the same reason Goroutines run the calls of actors, which may block.
 package dispatcher
 
 import (

@@ -170,7 +170,7 @@ func (r *Rule) setEvery(text string, now time.Time) error {
 		return nil
 	}
 	if len(text) > EveryBytesMax {
-		return problem(fmt.Sprintf("at most %d bytes; several schedules may share one task", EveryBytesMax), "every has %d bytes", len(text))
+		return problem(fmt.Sprintf("at most %d bytes; use several schedules for one task", EveryBytesMax), "every has %d bytes", len(text))
 	}
 	if _, err := parseCron(text, r.Zone); err != nil {
 		return problem("use a duration such as 90m, or five fields such as '0 9 * * 1-5' (minute hour day month weekday)",

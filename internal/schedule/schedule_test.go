@@ -73,6 +73,7 @@ func TestWishesThatAreRefused(t *testing.T) {
 		"time zone":           {At: "+1m", Zone: "Europe/Nowhere"},
 		`"../../etc/passwd"`:  {At: "+1m", Zone: "../../etc/passwd"},
 		"every is 1ms":        {Every: "1ms"},
+		"every has 263 bytes": {Every: strings.Repeat("0,", 127) + "0 * * * *"},
 		"every is -1h0m0s":    {Every: "-1h"},
 		"neither a duration":  {Every: "often"},
 		`"* * * *"`:           {Every: "* * * *"},

@@ -17,7 +17,7 @@ func reportKeptRuns(c *console.Console, o *session.Opener) {
 	if _, err := os.Stat(statedir.LogsDir(statedir.StateDir(o.StateDir))); err != nil || c.Quiet {
 		return
 	}
-	_ = o.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error { // a hint only
+	err := o.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error {
 		if s.Node == nil {
 			return nil // another process owns the directory, so that no server starts here
 		}
@@ -37,6 +37,9 @@ func reportKeptRuns(c *console.Console, o *session.Opener) {
 		}
 		return nil
 	})
+	if err != nil { // troupe up works without this hint
+		c.Logger().Warn("cannot look for unfinished runs of troupe run", "error", err)
+	}
 }
 
 // keptRunsMax is how many unfinished runs are looked at.

@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/internal/assistant"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/provider"
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // ForkCommand returns the command that begins a run with the history of a run, and with the directory, agent files,
@@ -47,18 +48,12 @@ func forkFlags(d client.Description, places []string) string {
 // them by itself: that of --agents; "": there are none.
 func givenAgents(d client.Description, places []string) (dir string) {
 	for _, def := range d.Definitions {
-		if def.Source == "" || slices.ContainsFunc(places, func(place string) bool { return isBelow(def.Source, place) }) {
+		if def.Source == "" || slices.ContainsFunc(places, func(place string) bool { return workdir.IsBelow(place, def.Source) }) {
 			continue
 		}
-		for dir = cmp.Or(dir, filepath.Dir(def.Source)); !isBelow(def.Source, dir); {
+		for dir = cmp.Or(dir, filepath.Dir(def.Source)); !workdir.IsBelow(dir, def.Source); {
 			dir = filepath.Dir(dir)
 		}
 	}
 	return dir
-}
-
-// isBelow reports whether a path is below a directory.
-func isBelow(path, dir string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
 }

@@ -58,9 +58,9 @@ type ClaudeSettings struct {
 }
 
 // ReadClaudeSettings reads the settings of Claude Code: the user's own in userDir, if that is not empty, then those
-// of a directory, if that is not empty; its path has no links (workdir.Open). isProtected reports whether no run can have changed the user's file. A rule
-// that asks or denies and cannot be read is an error, as a broken file is: without it, calls would run that its
-// author wanted to prevent. What allows and cannot be read is left out.
+// of a directory, if that is not empty; its path has no links (workdir.Open). isProtected reports whether no run can have
+// changed the user's file. A rule that asks or denies and cannot be read is an error, as a broken file is: without it,
+// calls would run that its author wanted to prevent. What allows and cannot be read is left out.
 func ReadClaudeSettings(userDir, dir string, isProtected func(path, digest string) bool) (list []ClaudeSettings, err error) {
 	home, err := os.UserHomeDir()
 	if err != nil || !filepath.IsAbs(home) {

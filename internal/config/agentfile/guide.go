@@ -41,8 +41,8 @@ type Guide struct {
 
 // FindGuide finds the AGENTS.md that is nearest to a directory, or else the nearest
 // CLAUDE.md: in the directory or above it, up to the top of its repository, and never above
-// the directory `within`, which contains it. The path of the directory has no links (workdir.Open). ok is false if there is none. A link that
-// leads out of that tree is an error: its target was not written for agents.
+// the directory `within`, which contains it. The path of the directory has no links (workdir.Open). ok is false if there
+// is none. A link that leads out of that tree is an error: its target was not written for agents.
 func FindGuide(dir, within string) (g Guide, ok bool, err error) {
 	top := repositoryTop(dir, within)
 	root, _, err := workdir.OpenRoot(top)

@@ -157,9 +157,10 @@ func newReadTool[In any](name, description string, call func(ctx context.Context
 
 // Secrets returns the values of the .env files at the top of a directory, which are to
 // be masked everywhere. Give them, with the configured ones, to one Masker for
-// Config.Mask and for tool.Set.Masked, so that tools of other packages hide them too.
+// Config.Mask and for tool.Set.Masked, so that tools of other packages hide them too. The path of the directory has no
+// links (workdir.Open).
 func Secrets(root string) ([]string, error) {
-	r, err := os.OpenRoot(root)
+	r, _, err := workdir.OpenRoot(root)
 	if err != nil {
 		return nil, fmt.Errorf("builtin: directory: %w", err)
 	}

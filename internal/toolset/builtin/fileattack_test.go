@@ -130,3 +130,37 @@ func TestAttackPipesInATreeDoNotDelayASearch(t *testing.T) {
 		}
 	}
 }
+
+// The secrets of a directory are read when a run is built and when its tools are made: neither may wait for what has taken
+// the place of the directory, nor read the secrets behind a link.
+func TestAttackSecretsOfWhatIsNoDirectory(t *testing.T) {
+	top := t.TempDir()
+	outside := filepath.Join(top, "outside")
+	if err := os.Mkdir(outside, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(outside, ".env"), []byte("DB_PASSWORD=correcthorse\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, place := range map[string]func(path string) error{
+		"a pipe": func(path string) error { return syscall.Mkfifo(path, 0o600) }, "a link": func(path string) error { return os.Symlink(outside, path) },
+	} {
+		path := filepath.Join(top, "place of "+name)
+		if err := place(path); err != nil {
+			t.Fatal(err)
+		}
+		answer := make(chan error, 1)
+		go func() {
+			_, err := builtin.Secrets(path)
+			answer <- err
+		}()
+		select {
+		case err := <-answer:
+			if err == nil {
+				t.Errorf("%s was read", name)
+			}
+		case <-time.After(promptly):
+			t.Fatalf("%s is waited for", name)
+		}
+	}
+}

@@ -86,7 +86,7 @@ export function spent(s: Spend | undefined, unit = ""): string {
   return used + " · " + money + (b.limit_usd ? " of " + usd(b.limit_usd) : "") + (b.reserved_usd ? ` (${usd(b.reserved_usd)} held)` : "");
 }
 
-/** reasonText is a stop reason as people read it: of a cancel it says what it ended, too, in the words of the commands. */
+/** reasonText is a stop reason as people read it: of a cancel it says where it ended the agent, too, in the words of the commands. */
 export const reasonText = (reason: string): string => reasons[reason] ?? reason.replace(/_/g, " ");
 const reasons: Record<string, string> = { aborted_tools: "canceled (tool aborted)", aborted_streaming: "canceled (at a model call)" };
 
