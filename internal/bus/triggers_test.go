@@ -7,33 +7,18 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/bustest"
 	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
 // openTriggers returns the triggers of a server of this test alone, and a function that sends a message to one.
-func openTriggers(t *testing.T) (triggers *bus.Triggers, send func(trigger, text string)) {
+func openTriggers(t *testing.T) (*bus.Triggers, func(trigger, text string)) {
 	t.Helper()
-	e, err := embedded.Start(embedded.Config{DontListen: true, StateDir: t.TempDir()})
+	e := bustest.StartServer(t)
+	nc := bustest.Connect(t, e, bus.RoleNode)
+	sender := bustest.Connect(t, e, bus.RoleClient)
+	triggers, err := bus.NewTriggers(nc, names.Names{})
 	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	nc, err := e.Connect(bus.RoleNode)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	sender, err := e.Connect(bus.RoleClient)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(sender.Close)
-	if triggers, err = bus.NewTriggers(nc, names.Names{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := triggers.Prepare(t.Context()); err != nil {

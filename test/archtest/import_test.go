@@ -157,7 +157,7 @@ var layers = [][]string{
 		"internal/investigator", "internal/provider/catalog"},
 	{"internal/agentmemory", "internal/bus/localserver", "internal/toolset/command"},
 	{"supervisor", "internal/logstore/jetstream", "internal/logstore/local", "internal/bus/embedded", "internal/cluster/shard", "internal/toolset/builtin", "internal/toolset/readresult", "internal/toolset/shell", "internal/toolset/skill", "internal/toolset/web", "internal/config/agentfile", "internal/hook", "internal/provider"},
-	{"internal/activation", "internal/mcpclient", "internal/policy"},
+	{"internal/activation", "internal/bus/bustest", "internal/mcpclient", "internal/policy"},
 	{"actors", "client", "internal/replay", "internal/runfile", "internal/telemetry"},
 	{"internal/refuse", "internal/control/bounds", "internal/control/fairqueue", "internal/control/workgroup"},
 	{"internal/control/runevent", "internal/control/runlog", "internal/control/runindex"},

@@ -8,26 +8,13 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/bustest"
 )
 
 // openIndex opens the index of a server of this test alone.
 func openIndex(t *testing.T) *Index {
 	t.Helper()
-	e, err := embedded.Start(embedded.Config{DontListen: true, StateDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	nc, err := e.Connect(bus.RoleNode)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
+	nc := bustest.Connect(t, bustest.StartServer(t), bus.RoleNode)
 	b, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{})
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/bustest"
 	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/runlog"
 	"github.com/troupe-run/troupe/internal/test/testlog"
@@ -35,20 +35,7 @@ func (c entriesStore) Read(ctx context.Context, at mailbox.Address, after, throu
 // openIndex opens an empty index.
 func openIndex(t *testing.T) *runindex.Index {
 	t.Helper()
-	e, err := embedded.Start(embedded.Config{StateDir: t.TempDir(), DontListen: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	nc, err := e.Connect(bus.RoleNode)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
+	nc := bustest.Connect(t, bustest.StartServer(t), bus.RoleNode)
 	buckets, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{})
 	if err != nil {
 		t.Fatal(err)

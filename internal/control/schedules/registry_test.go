@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/bustest"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/schedule"
 	"github.com/troupe-run/troupe/mailbox/memory"
@@ -63,20 +63,7 @@ func newConfig(t *testing.T) (cfg Config, events *[]published) {
 // openTriggers returns the triggers of a server of this test alone.
 func openTriggers(t *testing.T) *bus.Triggers {
 	t.Helper()
-	e, err := embedded.Start(embedded.Config{DontListen: true, StateDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	nc, err := e.Connect(bus.RoleNode)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
+	nc := bustest.Connect(t, bustest.StartServer(t), bus.RoleNode)
 	triggers, err := bus.NewTriggers(nc, names.Names{})
 	if err != nil {
 		t.Fatal(err)
