@@ -7,8 +7,9 @@
 //	go run ./test/sim/mutants -part 2/3       every third of them
 //	go run ./test/sim/mutants -run TestEveryPrefix -only unanswered    noticed by the judge of what is on record
 //
-// Nothing in the tree is changed: a mutant is an overlay of patched copies in
-// a temporary directory, compiled into a test binary of its own. The command
+// Nothing in the tree is changed: mutants are overlays of patched copies in a
+// temporary directory. Most of them share one test binary (switched.go); one
+// that changes more than the bodies of functions has its own. The command
 // fails when a mutant survives, when a patch no longer applies, and when the
 // program without a mutation does not pass.
 //
@@ -61,12 +62,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"time"
 )
 
 // Defaults of the flags.
@@ -74,14 +72,6 @@ const (
 	seedsDefault = 8000
 	jobsDefault  = 2
 )
-
-type verdict struct {
-	mutant Mutant
-	seed   string // that killed it
-	why    string
-	took   time.Duration
-	err    error // it could not be tried
-}
 
 func main() {
 	seeds := flag.Int("seeds", seedsDefault, "seeds to play before a mutant counts as a survivor")
@@ -107,9 +97,9 @@ func moduleRoot() (string, error) {
 }
 
 func run(root, judge string, seeds, jobs int, only, part string, verbose bool) error {
-	var k, parts int
-	if _, err := fmt.Sscanf(part, "%d/%d", &k, &parts); err != nil || k < 1 || k > parts {
-		return fmt.Errorf("-part %q is not K/N", part)
+	chosen, err := choose(only, part)
+	if err != nil {
+		return err
 	}
 	sites, err := findSites(root)
 	if err != nil {
@@ -120,30 +110,39 @@ func run(root, judge string, seeds, jobs int, only, part string, verbose bool) e
 		return err
 	}
 	defer os.RemoveAll(dir)
-	list := all()
-	verdicts := make([]verdict, len(list))
+	t := &trial{root: root, dir: dir, judge: judge, seeds: seeds, sites: sites, shared: newSwitched()}
+	if err := t.buildShared(chosen); err != nil {
+		return err
+	}
+	verdicts := make([]verdict, len(chosen))
 	var wait sync.WaitGroup
 	turns := make(chan struct{}, jobs)
-	for i, m := range list {
-		if !slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(m.Name, part) }) {
-			continue
-		}
-		if parts > 1 && (i == 0 || i%parts != k-1) { // the first is the program as it is
-			continue
-		}
+	for i, m := range chosen {
 		wait.Go(func() {
 			turns <- struct{}{}
-			at := filepath.Join(dir, strconv.Itoa(i))
-			verdicts[i] = try(root, at, m, sites, judge, seeds)
+			verdicts[i] = t.try(m)
 			fmt.Fprintln(os.Stderr, m.Name, verdicts[i].seed) // it takes long: show progress
-			if err := os.RemoveAll(at); err != nil {
-				fmt.Fprintln(os.Stderr, "warning:", err)
-			}
 			<-turns
 		})
 	}
 	wait.Wait()
 	return table(verdicts, verbose)
+}
+
+// choose returns the mutants whose names have one of some parts, separated by commas, or every N-th as K/N.
+func choose(only, part string) ([]Mutant, error) {
+	var k, parts int
+	if _, err := fmt.Sscanf(part, "%d/%d", &k, &parts); err != nil || k < 1 || k > parts {
+		return nil, fmt.Errorf("-part %q is not K/N", part)
+	}
+	var chosen []Mutant
+	for i, m := range all() {
+		named := slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(m.Name, part) })
+		if named && (parts == 1 || i > 0 && i%parts == k-1) { // the first is the program as it is
+			chosen = append(chosen, m)
+		}
+	}
+	return chosen, nil
 }
 
 func all() []Mutant {
@@ -155,9 +154,6 @@ func table(verdicts []verdict, verbose bool) error {
 	tried, bad := 0, 0
 	fmt.Printf("%-32s %-10s %8s  %s\n", "mutant", "killed at", "seconds", "rule that it drops")
 	for _, v := range verdicts {
-		if v.mutant.Name == "" {
-			continue
-		}
 		tried++
 		end := v.seed
 		switch {
@@ -181,67 +177,4 @@ func table(verdicts []verdict, verbose bool) error {
 		return fmt.Errorf("%d of %d are not as they should be", bad, tried)
 	}
 	return nil
-}
-
-// askTests runs the tests that have to notice a mutant, and returns "tests" if each of them fails.
-func askTests(root, dir, overlay string, tests []string) (string, error) {
-	for _, named := range tests {
-		folder, test, _ := strings.Cut(named, " ")
-		var anchored []string
-		for part := range strings.SplitSeq(test, "/") {
-			anchored = append(anchored, "^"+part+"$")
-		}
-		cmd := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout", "5m", "-run", strings.Join(anchored, "/"), folder)
-		cmd.Dir, cmd.Env = root, append(os.Environ(), "TMPDIR="+dir)
-		out, err := cmd.CombinedOutput()
-		if err == nil && strings.Contains(string(out), "no tests to run") {
-			return "", fmt.Errorf("there is no test %s", named)
-		}
-		if err == nil {
-			return "", nil
-		}
-		if !strings.Contains(string(out), "--- FAIL: "+test) {
-			return "", fmt.Errorf("%s: %w\n%s", named, err, out)
-		}
-	}
-	return "tests", nil
-}
-
-// killed matches the line in which the simulator's test reports the failed seed.
-var killed = regexp.MustCompile(`seed (\d+), (.*)`)
-
-// try compiles one mutant and plays seeds until one fails.
-func try(root, dir string, m Mutant, sites map[string]*site, judge string, seeds int) (v verdict) {
-	v.mutant = m
-	begin := time.Now()
-	defer func() { v.took = time.Since(begin) }()
-	overlay, err := writeOverlay(root, dir, m, sites)
-	if err != nil {
-		v.err = err
-		return v
-	}
-	if tests := noticedBy[m.Name]; len(tests) > 0 {
-		v.seed, v.err = askTests(root, dir, overlay, tests)
-		return v
-	}
-	binary := filepath.Join(dir, "sim.test")
-	build := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, "./test/sim")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		v.err = fmt.Errorf("it does not compile: %w\n%s", err, out)
-		return v
-	}
-	play := exec.Command(binary, "-test.run", judge, "-test.failfast", "-sim.seeds", strconv.Itoa(seeds), "-sim.any", strconv.Itoa(seeds), "-sim.reach=false", "-sim.runs=60")
-	play.Dir, play.Env = dir, append(os.Environ(), "TMPDIR="+dir)
-	out, err := play.CombinedOutput()
-	if err == nil {
-		return v
-	}
-	found := killed.FindSubmatch(out)
-	if found == nil {
-		v.err = fmt.Errorf("the test failed without a seed: %w\n%s", err, out)
-		return v
-	}
-	v.seed, v.why = string(found[1]), string(found[2])
-	return v
 }

@@ -14,8 +14,8 @@ import (
 // siteName returns the name of the site of an edit.
 func siteName(m Mutant, e Edit) string { return cmp.Or(e.Site, m.Name) }
 
-// patch returns the texts of the files that a mutant changes, by their paths.
-func patch(m Mutant, sites map[string]*site) (map[string][]byte, error) {
+// changesOf returns what a mutant changes in each file.
+func changesOf(m Mutant, sites map[string]*site) (map[*source][]splice, error) {
 	changes := map[*source][]splice{}
 	for _, e := range m.Edits {
 		name := siteName(m, e)
@@ -28,6 +28,15 @@ func patch(m Mutant, sites map[string]*site) (map[string][]byte, error) {
 			return nil, fmt.Errorf("%s, //mutant:%s: %w", s.position(), name, err)
 		}
 		changes[s.file] = append(changes[s.file], list...)
+	}
+	return changes, nil
+}
+
+// patch returns the texts of the files that a mutant changes, by their paths.
+func patch(m Mutant, sites map[string]*site) (map[string][]byte, error) {
+	changes, err := changesOf(m, sites)
+	if err != nil {
+		return nil, err
 	}
 	texts := map[string][]byte{}
 	for f, list := range changes {
@@ -42,9 +51,14 @@ func patch(m Mutant, sites map[string]*site) (map[string][]byte, error) {
 
 // splice returns the text of the file with the changes.
 func (f *source) splice(changes []splice) ([]byte, error) {
+	return f.spliceWithin(0, len(f.text), changes)
+}
+
+// spliceWithin returns the bytes from..to of the file with the changes, which are all in them.
+func (f *source) spliceWithin(from, to int, changes []splice) ([]byte, error) {
 	slices.SortStableFunc(changes, func(a, b splice) int { return cmp.Compare(a.from, b.from) })
 	var b bytes.Buffer
-	at := 0
+	at := from
 	for _, c := range changes {
 		if c.from < at {
 			return nil, fmt.Errorf("%s: two edits change the same bytes", f.path)
@@ -53,19 +67,15 @@ func (f *source) splice(changes []splice) ([]byte, error) {
 		b.WriteString(c.text)
 		at = c.to
 	}
-	b.Write(f.text[at:])
-	if bytes.Equal(b.Bytes(), f.text) {
+	b.Write(f.text[at:to])
+	if bytes.Equal(b.Bytes(), f.text[from:to]) {
 		return nil, fmt.Errorf("%s: the edits change nothing", f.path)
 	}
 	return b.Bytes(), nil
 }
 
-// writeOverlay writes the changed files, and the overlay that puts them in place.
-func writeOverlay(root, dir string, m Mutant, sites map[string]*site) (overlay string, err error) {
-	texts, err := patch(m, sites)
-	if err != nil {
-		return "", err
-	}
+// writeOverlay writes changed files, and the overlay that puts them in place.
+func writeOverlay(root, dir string, texts map[string][]byte) (overlay string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}

@@ -112,17 +112,20 @@ func (f *source) nodeAt(line int) (found ast.Node) {
 // line returns the line of a position.
 func (f *source) line(p token.Pos) int { return f.fset.Position(p).Line }
 
+// offset returns a position as an offset in the text.
+func (f *source) offset(p token.Pos) int { return f.fset.Position(p).Offset }
+
 // position returns the place of the node in the source.
 func (s *site) position() token.Position { return s.file.fset.Position(s.node.Pos()) }
 
 // span returns the offsets of a node in the text.
 func (s *site) span(n ast.Node) (from, to int) {
-	return s.file.fset.Position(n.Pos()).Offset, s.file.fset.Position(n.End()).Offset
+	return s.file.offset(n.Pos()), s.file.offset(n.End())
 }
 
 // textOf returns the source of a node.
 func (f *source) textOf(n ast.Node) string {
-	return string(f.text[f.fset.Position(n.Pos()).Offset:f.fset.Position(n.End()).Offset])
+	return string(f.text[f.offset(n.Pos()):f.offset(n.End())])
 }
 
 // enclosingFunc returns the declared function that a node is in.
