@@ -61,7 +61,7 @@ func IsAgentPeerTCP(remote, local string) bool {
 	if err != nil {
 		return true
 	}
-	own, found := socketsBetween(there.Port(), here.Port())
+	own, found := socketsBetween(there, here)
 	if !found {
 		return true // it has been closed
 	}
@@ -82,7 +82,7 @@ func IsAgentPeerTCP(remote, local string) bool {
 	}
 	// Descriptors on their way between processes and registered files of io_uring are in no table: a socket without a
 	// holder proves nothing.
-	still, _ := socketsBetween(there.Port(), here.Port())
+	still, _ := socketsBetween(there, here)
 	return !isHeldBy(others, own) || !slices.Equal(own, still)
 }
 
@@ -108,8 +108,22 @@ func isThisMachine(peer netip.Addr, own func() ([]net.Addr, error)) bool {
 	})
 }
 
-// socketsBetween returns the inodes of this user's sockets with these ports; found is false if no user has one.
-func socketsBetween(local, remote uint16) (inodes []string, found bool) {
+// socketsBetween returns the inodes of this user's sockets with these addresses; found is false if no user has one.
+func socketsBetween(local, remote netip.AddrPort) (inodes []string, found bool) {
+	s, err := findSocket(local, remote)
+	switch {
+	case errors.Is(err, errNoSocket):
+		return nil, false
+	case err != nil: // the kernel does not answer such questions, or a container does not let them through
+		return listedSockets(local.Port(), remote.Port())
+	case s.uid != uint32(os.Getuid()):
+		return nil, true
+	}
+	return []string{strconv.FormatUint(uint64(s.inode), 10)}, true
+}
+
+// listedSockets is socketsBetween by the lists of all sockets, for any addresses with these ports.
+func listedSockets(local, remote uint16) (inodes []string, found bool) {
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		text, err := os.ReadFile(table)
 		if err != nil {

@@ -1,11 +1,13 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"math"
 	"net"
 	"net/netip"
 	"runtime"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -58,7 +60,7 @@ func TestAttackSocketsInTablesOfThreads(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	own, _ := socketsBetween(uint16(taken.RemoteAddr().(*net.TCPAddr).Port), uint16(taken.LocalAddr().(*net.TCPAddr).Port))
+	own, _ := socketsBetween(taken.RemoteAddr().(*net.TCPAddr).AddrPort(), taken.LocalAddr().(*net.TCPAddr).AddrPort())
 	self := unix.Getpid()
 	if tableHolds("/proc/self/fd", own) != heldNot {
 		t.Fatal("the socket is in the table of the process: this test shows nothing")
@@ -185,5 +187,52 @@ func TestAttackAddressesOfThisMachine(t *testing.T) {
 	failing := func() ([]net.Addr, error) { return nil, errors.New("no interfaces") }
 	if !isThisMachine(netip.MustParseAddr("192.0.2.3"), failing) {
 		t.Error("a peer passes unseen if the addresses of this machine are unknown")
+	}
+}
+
+// The kernel's table of sockets is read in pieces, and a socket can be missing from it while others come and go.
+func TestAConnectionIsFoundAmongOthersThatComeAndGo(t *testing.T) {
+	t.Parallel()
+	l, busy := listenLoopback(t), listenLoopback(t)
+	go func() {
+		for {
+			c, err := busy.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.Close()
+		}
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	var dialers sync.WaitGroup
+	defer dialers.Wait()
+	defer cancel()
+	for range 4 {
+		dialers.Go(func() {
+			for ctx.Err() == nil {
+				if c, err := net.Dial("tcp", busy.Addr().String()); err == nil {
+					_ = c.Close()
+				}
+			}
+		})
+	}
+	own, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	taken, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	refused := 0
+	for range 40 {
+		if IsAgentPeer(taken) {
+			refused++
+		}
+	}
+	if refused > 0 {
+		t.Errorf("%d of 40 times this program counts as one of an agent", refused)
 	}
 }
