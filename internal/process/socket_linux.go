@@ -33,7 +33,7 @@ func findSocket(local, remote netip.AddrPort) (tcpSocket, error) {
 	if err != nil {
 		return tcpSocket{}, os.NewSyscallError("socket", err)
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	if err := unix.Sendto(fd, socketRequest(local, remote), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return tcpSocket{}, os.NewSyscallError("sendto", err)
 	}
