@@ -36,7 +36,7 @@ func handleSend(s State, from spec.ID, f agent.Send) (State, []Effect) {
 	switch to = s.roster.holder(to); {
 	case why == "" && to.ID == from:
 		why = "that is yourself"
-	case why == "" && to.Done:
+	case why == "" && to.Done: //mutant:message-to-a-dead-holder
 		why = fmt.Sprintf("%s (%s), which had the conversation, has finished: %s", to.ID, to.Name, to.Outcome.Reason)
 	}
 	if why != "" {

@@ -49,11 +49,15 @@ var gateLimits = throttle.Limits{PauseMax: 20_000, BackoffMin: 200, BackoffMax: 
 
 func requesterName(sh *shell) string { return string(sh.actor.addr) + "!" + sh.start }
 
-// familyOf is what the simulator's throttles treat as a run: a child of the root, with
-// all agents below it.
+// familyOf is what the simulator's throttles treat as a run: every second child of a step of the root, with all agents
+// below them. Children of one step call at the same time, so that several agents of a family wait for its turns.
 func familyOf(id spec.ID) string {
 	parts := strings.SplitN(string(id), "-", 4)
-	return strings.Join(parts[:min(len(parts), 3)], "-")
+	if len(parts) < 3 {
+		return string(id)
+	}
+	last := parts[2][len(parts[2])-1]
+	return parts[0] + "-" + parts[1] + "-" + itoa(int(last-'0')%2)
 }
 
 // simPriorities are the priorities of families.
