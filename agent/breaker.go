@@ -21,7 +21,7 @@ const failingMax = 32 // targets that are remembered
 // makes all of them before it can read the first answer. A forbidden proposal
 // alone makes a reply neither useful nor useless.
 func countUseless(s *State, calls []Call) (useless, forbidden int) {
-	known := slices.ContainsFunc(calls, func(c Call) bool { _, ok := s.tools.specs[c.Name]; return ok && !s.tools.forbids(c.Name) })
+	known := slices.ContainsFunc(calls, func(c Call) bool { return s.tools.knows(c.Name) && !s.tools.forbids(c.Name) })
 	barred := s.tools.firstForbidden(calls) >= 0
 	switch {
 	case barred && known:

@@ -19,10 +19,9 @@ import (
 // toolRules says what a task allows its agent to call, with which arguments. It derives from
 // the task, never changes, and is shared by all States of one agent.
 type toolRules struct {
-	specs     map[string]model.ToolSpec
-	schemas   map[string]*schema.Schema
-	names     string
-	answer    *schema.Schema // of the final answer; nil: there is none, or it cannot be used
+	specs     []model.ToolSpec // those of the task, which are never changed
+	schemas   []*schema.Schema // of the arguments, by the index in specs; nil: none, or it cannot be used
+	answer    *schema.Schema   // of the final answer; nil: there is none, or it cannot be used
 	forbidden []string
 	journal   bool     // the loop answers the journal's tools
 	declares  bool     // the loop answers declare_failure
@@ -48,20 +47,42 @@ type delegateArgs struct {
 // compileTools compiles the rules of a task; specs are the tools that its agent may read of.
 func compileTools(t spec.Task, specs []model.ToolSpec) *toolRules {
 	c := toolPermissions(t)
-	c.specs, c.schemas = map[string]model.ToolSpec{}, map[string]*schema.Schema{}
+	c.specs, c.schemas = specs, make([]*schema.Schema, len(specs))
 	c.answer = schemaOf(t.LoopOptions.Require.Schema)
-	names := make([]string, 0, len(specs))
-	for _, toolSpec := range specs {
-		c.specs[toolSpec.Name] = toolSpec
+	for i, toolSpec := range specs {
 		c.private = c.private || permission.DataOf(toolSpec, isCommand(&t, toolSpec.Name), false).Private
-		names = append(names, toolSpec.Name)
-		if r := schemaOf(toolSpec.Schema); r != nil { // an unusable schema checks nothing; tool.NewSet rejects it
-			c.schemas[toolSpec.Name] = r
-		}
+		c.schemas[i] = schemaOf(toolSpec.Schema) // an unusable schema checks nothing; tool.NewSet rejects it
 	}
-	slices.Sort(names)
-	c.names = strings.Join(names, ", ")
 	return c
+}
+
+// find returns the index of a tool that the agent may read of, or -1.
+func (c *toolRules) find(tool string) int {
+	return slices.IndexFunc(c.specs, func(known model.ToolSpec) bool { return known.Name == tool })
+}
+
+// spec returns a tool that the agent may read of; ok is false for any other.
+func (c *toolRules) spec(tool string) (found model.ToolSpec, ok bool) {
+	if i := c.find(tool); i >= 0 {
+		return c.specs[i], true
+	}
+	return found, false
+}
+
+// specOf returns a tool that the agent may read of, or the zero tool.
+func (c *toolRules) specOf(tool string) model.ToolSpec {
+	found, _ := c.spec(tool)
+	return found
+}
+
+// names lists the tools in the order of their names.
+func (c *toolRules) names() string {
+	list := make([]string, 0, len(c.specs))
+	for _, known := range c.specs {
+		list = append(list, known.Name)
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
 }
 
 // toolPermissions returns the rules of a task that need no schema.
@@ -71,10 +92,7 @@ func toolPermissions(t spec.Task) *toolRules {
 }
 
 // knows reports whether the agent may read of a tool.
-func (c *toolRules) knows(tool string) bool {
-	_, ok := c.specs[tool]
-	return ok
-}
+func (c *toolRules) knows(tool string) bool { return c.find(tool) >= 0 }
 
 // namesUnknown names the tools of calls that the agent does not have, each once.
 func (c *toolRules) namesUnknown(calls []Call) string {
@@ -115,15 +133,15 @@ const mcpPrefix = toolname.MCPPrefix
 func validateCall(s *State, t model.ToolCall, index int) Call {
 	c := Call{ToolCall: t, callProgress: callProgress{Stage: Pending}}
 	if s.tools.forbids(t.Name) { //mutant:forbidden-tool
-		return c.deny(fmt.Sprintf("forbidden: this agent may not use %s; it did not run. The tools are: %s", clip.Text(t.Name, message.NameBytesShown), s.tools.names))
+		return c.deny(fmt.Sprintf("forbidden: this agent may not use %s; it did not run. The tools are: %s", clip.Text(t.Name, message.NameBytesShown), s.tools.names()))
 	}
-	toolSpec, known := s.tools.specs[t.Name]
+	toolSpec, known := s.tools.spec(t.Name)
 	if !known { //mutant:unknown-tool
 		end := Call.fail
 		if strings.HasPrefix(t.Name, mcpPrefix) { // its server is missing or off; another name is the model's mistake
 			end = Call.deny
 		}
-		return end(c, fmt.Sprintf("unknown tool %q; the tools are: %s", clip.Text(t.Name, message.NameBytesShown), s.tools.names))
+		return end(c, fmt.Sprintf("unknown tool %q; the tools are: %s", clip.Text(t.Name, message.NameBytesShown), s.tools.names()))
 	}
 	c.Class = toolSpec.Class
 	if t.Cut { //mutant:cut-args-run
@@ -172,8 +190,8 @@ func (c *toolRules) argumentError(tool, args string) (problem, consequence strin
 	if err := json.Unmarshal([]byte(args), &decoded); err != nil {
 		return fmt.Sprintf("the arguments are not valid JSON (%v)", err), consequence
 	}
-	if fits := c.schemas[tool]; fits != nil {
-		if err := fits.Validate(decoded); err != nil { //mutant:bad-args-run
+	if i := c.find(tool); i >= 0 && c.schemas[i] != nil {
+		if err := c.schemas[i].Validate(decoded); err != nil { //mutant:bad-args-run
 			return fmt.Sprintf("the arguments do not fit the schema of %s: %s", tool, clip.Text(err.Error(), errorShownBytes)), consequence
 		}
 	}

@@ -120,7 +120,7 @@ func escalateLoop(s *State) (next *State, then spec.Transition, fx []Effect, bus
 		return s.appendMessage(userMessage("You " + loop.description() + ", although you were told. Calls of " + loop.Tool +
 			" in your next reply will not be run. " + instead)), spec.LoopNudge, nil, false
 	}
-	if _, offered := s.tools.specs[askTool]; !mayAskPeople(s) || !offered {
+	if !mayAskPeople(s) || !s.tools.knows(askTool) {
 		next, fx = askInsteadOfModel(s, "")
 		return next, spec.LoopNudge, fx, true
 	}
@@ -227,7 +227,7 @@ func (h *loopDetection) remember(w spec.Watch, turn int, calls []Call, tools *to
 	h.Last, h.Seen = slices.Clone(h.Last), slices.Clone(h.Seen)
 	kept := 0
 	for _, c := range calls {
-		toolSpec, known := tools.specs[c.Name]
+		toolSpec, known := tools.spec(c.Name)
 		if !known || tools.forbids(c.Name) || c.Result.Text == notRunLimit || toolSpec.Poll || slices.Contains(w.Polling, c.Name) {
 			continue
 		}

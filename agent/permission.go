@@ -69,7 +69,7 @@ func (s *State) decidePermission(c Call) permission.Verdict {
 
 // deniedOnly allows a delegation unless a rule denies it: the agent that carries it out asks for approval.
 func deniedOnly(s *State, c Call) permission.Verdict {
-	v := s.permissions.Decide(permission.Call{Tool: c.Name, Args: c.Args}, permission.Tool{Class: s.tools.specs[c.Name].Class}, s.AddedRules)
+	v := s.permissions.Decide(permission.Call{Tool: c.Name, Args: c.Args}, permission.Tool{Class: s.tools.specOf(c.Name).Class}, s.AddedRules)
 	if v.Decision == permission.Deny {
 		return v
 	}
@@ -126,7 +126,7 @@ func (s *State) mayAsk() bool {
 }
 
 // digest is the SHA-256 of a call: of its tool, as the model was offered it, and of its arguments.
-func (t *toolRules) digest(c Call) string { return permission.Digest(t.specs[c.Name], c.Args) }
+func (t *toolRules) digest(c Call) string { return permission.Digest(t.specOf(c.Name), c.Args) }
 
 // approvalError returns why a call must not begin although its gate is open: a person was asked about it,
 // and has not approved this call with these arguments.

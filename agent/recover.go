@@ -12,7 +12,7 @@ import (
 // rejectUseless handles a reply without content: the reply stays in the record as a
 // tombstone, costs a turn, and the loop explains the error to the model.
 func rejectUseless(s *State, what string) (*State, []Effect) {
-	s = s.strikeNewest().appendMessage(model.Message{Role: model.User, Text: what + " Reply with plain text if you are done, or call one of the tools: " + s.tools.names + "."})
+	s = s.strikeNewest().appendMessage(model.Message{Role: model.User, Text: what + " Reply with plain text if you are done, or call one of the tools: " + s.tools.names() + "."})
 	s.Useless++
 	if s.Useless >= s.Task.Limits.Malformed {
 		return finishAgent(s, spec.Outcome{Reason: spec.Malformed, Text: partialResult(s), Partial: true,

@@ -46,7 +46,7 @@ func hasChanged(s *State) bool {
 			names[c.ID] = c.Name
 		}
 		if slices.ContainsFunc(m.Results, func(r model.ToolResult) bool {
-			t, known := s.tools.specs[names[r.Call]]
+			t, known := s.tools.spec(names[r.Call])
 			return known && !r.Error && t.Class != model.Read
 		}) {
 			return true

@@ -41,7 +41,7 @@ func taintOfResults(s *State, calls []Call) *spec.Taint {
 		switch {
 		case c.Tainted != nil:
 			return c.Tainted
-		case c.Attempt > 0 && s.permissions.BringsOutside(permission.Call{Tool: c.Name, Args: c.Args}, s.tools.specs[c.Name], isCommand(&s.Task, c.Name)):
+		case c.Attempt > 0 && s.permissions.BringsOutside(permission.Call{Tool: c.Name, Args: c.Args}, s.tools.specOf(c.Name), isCommand(&s.Task, c.Name)):
 			return &spec.Taint{Source: "tool", Agent: s.Task.ID, Tool: c.Name, Call: c.ID}
 		}
 	}
@@ -65,7 +65,7 @@ func isCommand(t *spec.Task, tool string) bool {
 
 // permissionTool is what the permissions need to know of the tool of a call.
 func permissionTool(s *State, c Call) permission.Tool {
-	toolSpec := s.tools.specs[c.Name]
+	toolSpec := s.tools.specOf(c.Name)
 	t := permission.Tool{Class: toolSpec.Class, Command: isCommand(&s.Task, c.Name)}
 	// whether its results are text from outside does not matter here
 	t.Data = permission.DataOf(toolSpec, t.Command, false)

@@ -29,32 +29,36 @@ const (
 	indexWritesMax = 16
 )
 
-// indexWriter writes the states that the actors of this node report of their runs into the index, in
-// goroutines of its own. Of the states of one run it writes the newest.
+// indexWriter writes the states that the actors of this node report of their runs into the index. Of the states of one run
+// it writes the newest. A row that waits costs a timer; only a row that is being written has a goroutine.
 type indexWriter struct {
 	node   *Node
 	writes chan struct{} // a slot for each write
 
 	mu      sync.Mutex
-	pending map[string]*pendingReport // by run; a run with an entry has a goroutine
+	pending map[string]*pendingReport // by run
 }
 
 // pendingReport is what was reported of a run and is not yet written.
 type pendingReport struct {
-	runindex.Report
-	added  bool          // the row was added to the index, and is not written yet
-	urgent chan struct{} // has room for one signal
+	report  *runindex.Report // nil: none
+	added   bool             // the row was added to the index, and is not written yet
+	urgent  bool             // it is written without a pause
+	writing bool             // a goroutine writes it, and arms the timer again for what is reported meanwhile
+	timer   *time.Timer      // begins to write
 }
 
 func newIndexWriter(h *Node) *indexWriter {
-	return &indexWriter{node: h, writes: make(chan struct{}, indexWritesMax), pending: map[string]*pendingReport{}}
+	w := &indexWriter{node: h, writes: make(chan struct{}, indexWritesMax), pending: map[string]*pendingReport{}}
+	context.AfterFunc(h.lifetime, w.flush)
+	return w
 }
 
 // recordState writes the state of a run at a place of its supervisor's log.
 func (w *indexWriter) recordState(run string, place uint64, s supervisor.State) {
 	w.node.runs.Ends.NoteState(run, s)
 	w.node.lanes.recordState(run, s)
-	w.enqueue(run, s.IsParked(), func(r *pendingReport) {
+	w.enqueue(run, s.IsParked(), func(r *runindex.Report) {
 		if place > r.Place {
 			r.State, r.Place = s, place
 		}
@@ -64,50 +68,44 @@ func (w *indexWriter) recordState(run string, place uint64, s supervisor.State) 
 // recordResult writes the result of a run that is over.
 func (w *indexWriter) recordResult(run string, result event.Result) {
 	w.node.runs.Ends.NoteResult(run, result)
-	w.enqueue(run, true, func(r *pendingReport) { r.Result = &result })
+	w.enqueue(run, true, func(r *runindex.Report) { r.Result = &result })
 }
 
 // recordAdded writes the row of a run that was opened.
-func (w *indexWriter) recordAdded(run string) {
-	w.enqueue(run, false, func(r *pendingReport) { r.added = true })
-}
+func (w *indexWriter) recordAdded(run string) { w.enqueue(run, false, nil) }
 
-func (w *indexWriter) enqueue(run string, urgent bool, change func(*pendingReport)) {
+// enqueue writes the row of a run soon: with a change of what is reported of it, or as it was added.
+func (w *indexWriter) enqueue(run string, urgent bool, change func(*runindex.Report)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r, writes := w.pending[run]
-	if !writes {
-		r = &pendingReport{urgent: make(chan struct{}, 1)}
+	r, waits := w.pending[run]
+	if !waits {
+		r = &pendingReport{}
 		w.pending[run] = r
-		w.node.background.Go(func() { w.writeRow(run, r.urgent) })
+		w.node.background.Add(1)
+		r.timer = time.AfterFunc(w.pauseOf(r), func() { w.writeRow(run, r) })
 	}
-	change(r)
-	if urgent {
-		select {
-		case r.urgent <- struct{}{}:
-		default: // a signal waits already
+	if r.report == nil && change != nil {
+		r.report = &runindex.Report{}
+	}
+	if change != nil {
+		change(r.report)
+	} else {
+		r.added = true
+	}
+	if urgent && !r.urgent {
+		r.urgent = true
+		if !r.writing {
+			r.timer.Reset(0)
 		}
 	}
 }
 
-// takePending takes the newest report of a run; ok is false if there is none, and then the
-// goroutine of the run ends.
-func (w *indexWriter) takePending(run string) (report runindex.Report, ok bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	r := w.pending[run]
-	if r.Place == 0 && r.Result == nil && !r.added {
-		delete(w.pending, run)
-		return runindex.Report{}, false
+// pauseOf is how long a row waits for more changes. It is called under mu.
+func (w *indexWriter) pauseOf(r *pendingReport) time.Duration {
+	if r.urgent || w.node.lifetime.Err() != nil {
+		return 0
 	}
-	report, r.Report, r.added = r.Report, runindex.Report{}, false
-	return report, true
-}
-
-// changePause is how long the next change of a row waits.
-func (w *indexWriter) changePause() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	return pauseOfChange(len(w.pending))
 }
 
@@ -119,29 +117,56 @@ func pauseOfChange(rows int) time.Duration {
 	return indexPause
 }
 
-// writeRow writes the row of a run until nothing is pending.
-func (w *indexWriter) writeRow(run string, urgent <-chan struct{}) {
-	h := w.node
-	for {
-		select {
-		case <-time.After(w.changePause()):
-		case <-urgent:
-		case <-h.lifetime.Done():
-		}
-		report, ok := w.takePending(run)
-		if !ok {
-			return
-		}
-		report.Node = h.cfg.Name
-		err := w.writeOnce(run, report)
-		// A full disk or index: the log has the report, and the row waits.
-		for (bus.IsUnavailable(err) || bus.IsFull(err)) && w.pause(indexRetryPause) {
-			err = w.writeOnce(run, report)
-		}
-		if err != nil {
-			h.cfg.Logger.Warn("the index of runs was not written", "run", run, "error", err)
+// flush writes all rows that wait.
+func (w *indexWriter) flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.pending {
+		if !r.writing {
+			r.timer.Reset(0)
 		}
 	}
+}
+
+// writeRow writes what is pending of a run. What is reported meanwhile waits for another pause.
+func (w *indexWriter) writeRow(run string, r *pendingReport) {
+	report, ok := w.takePending(run, r)
+	if !ok {
+		return
+	}
+	h := w.node
+	report.Node = h.cfg.Name
+	err := w.writeOnce(run, report)
+	// A full disk or index: the log has the report, and the row waits.
+	for (bus.IsUnavailable(err) || bus.IsFull(err)) && w.pause(indexRetryPause) {
+		err = w.writeOnce(run, report)
+	}
+	if err != nil {
+		h.cfg.Logger.Warn("the index of runs was not written", "run", run, "error", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if r.writing = false; r.report != nil || r.added {
+		r.timer.Reset(w.pauseOf(r))
+		return
+	}
+	delete(w.pending, run)
+	h.background.Done()
+}
+
+// takePending takes the newest report of a run; ok is false if it is being written or was written: a timer that is set
+// again may have begun already.
+func (w *indexWriter) takePending(run string, r *pendingReport) (report runindex.Report, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if r.writing || w.pending[run] != r {
+		return runindex.Report{}, false
+	}
+	if r.report != nil {
+		report = *r.report
+	}
+	r.report, r.added, r.urgent, r.writing = nil, false, false, true
+	return report, true
 }
 
 // pause waits; it returns false once the node closes.

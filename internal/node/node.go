@@ -142,10 +142,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		directories: workspace.New(cfg.StateDir, recordings.Dir()), httpToken: token, httpTokenFresh: fresh}
 	h.agents = agentCatalog{cfg, h.routes}
 	h.events = newEventOutlet(h)
-	h.indexWriter = newIndexWriter(h)
 	h.watch = newRunWatch(cfg.Logger, h.newRecorder())
 	h.logHealth.node = h
 	h.lifetime, h.endLifetime = context.WithCancel(context.WithoutCancel(ctx))
+	h.indexWriter = newIndexWriter(h)
 	h.mcpHub = mcpclient.New(mcpclient.Config{Getenv: cfg.Env, Logger: cfg.Logger})
 	starting, cancel := context.WithCancel(ctx)
 	defer cancel()
