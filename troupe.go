@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/dispatcher"
 	"github.com/troupe-run/troupe/internal/hook"
 	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/model"
@@ -149,11 +150,12 @@ type Node struct {
 	host   localNode
 	client *client.Client
 	temp   string // directory to remove
+	opens  dispatcher.Goroutines
 }
 
 // Start starts a node. The caller must Close it.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
-	n := &Node{cfg: cfg}
+	n := &Node{cfg: cfg, opens: dispatcher.NewGoroutines()}
 	if cfg.Dir != "" {
 		dir, err := filepath.Abs(cfg.Dir)
 		if err != nil {
@@ -192,7 +194,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 // run.
 func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
 	// The waiting goroutine holds the stack of this function only: what needs more is done elsewhere.
-	run, err := n.openRun(ctx, &t)
+	run, err := n.openElsewhere(ctx, &t)
 	if err != nil {
 		return notOpened(t.RunID, err)
 	}
@@ -205,9 +207,21 @@ func notOpened(id string, err error) (Result, error) {
 	return Result{Run: id}, fmt.Errorf("troupe: %w", err)
 }
 
-// openRun fills in the defaults of a task and opens its run.
+// openElsewhere opens the run of a task on a goroutine whose stack has grown already: the caller's would keep its size
+// while the run is waited for.
 //
 //go:noinline
+func (n *Node) openElsewhere(ctx context.Context, t *Task) (run taskRun, err error) {
+	opened := make(chan struct{})
+	n.opens.Go(func() {
+		defer close(opened)
+		run, err = n.openRun(ctx, t)
+	})
+	<-opened
+	return run, err
+}
+
+// openRun fills in the defaults of a task and opens its run.
 func (n *Node) openRun(ctx context.Context, t *Task) (taskRun, error) {
 	t.RunID = cmp.Or(t.RunID, client.NewID())
 	r := t.request()

@@ -39,7 +39,7 @@ func limits() []limit {
 		{"a run allocates bytes", "start", bytesPerTurn, columnEntry, columnEino, 18.9},
 		{"a run computes", "start", cpuPerTurn, columnEntry, columnEino, 90},
 		{"a child allocates", "fan-out", allocsPerChild, columnEntry, columnEino, 9.9},
-		{"an agent that waits", "waiting-100", heapPerAgent, columnEntry, columnEino, 6.6}, // 6.1 before runs had owners, rights that change, taint and subtree limits
+		{"an agent that waits", "waiting-100", heapPerAgent, columnEntry, columnEino, 5.2},
 		{"an agent of the actors that waits", "waiting-100", heapPerAgent, columnMemory, columnEino, 3.3},
 	}
 }
