@@ -9,7 +9,7 @@
 //
 // The files:
 //   - node.go, router.go, shell.go: the node; the router, which finds or starts the shell of an entry; a shell
-//   - carry.go, world.go, attempt.go, hooks.go: a shell carries out what the activation and the machines decided:
+//   - actions.go, work.go, attempt.go, hooks.go: a shell carries out what the activation and the machines decided:
 //     appends, tools, model calls, hooks
 //   - throttles.go: one actor shares what a provider allows among all model calls of the node
 //   - media.go, blobs.go, progress.go: bytes that no log holds: media, whole results and contents of files; how far

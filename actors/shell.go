@@ -30,7 +30,7 @@ type (
 )
 
 // shell runs one activation of one actor. It decides nothing: activation.Step decides, and
-// the shell carries out the actions that Step returns (carry.go, world.go).
+// the shell carries out the actions that Step returns (actions.go, work.go).
 type shell struct {
 	ctx    context.Context
 	cfg    *Config // of the node

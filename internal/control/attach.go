@@ -71,7 +71,7 @@ func (c *attachments) checkAttachable(ctx context.Context, r client.AttachReques
 	if taken {
 		_, _, err := c.cfg.Blobs.Get(ctx, r.RunID, mailbox.BlobRef(r.Data), 0, 1)
 		if errors.Is(err, mailbox.ErrNoBlob) {
-			return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("run %s exists already", r.RunID), Hint: "choose another run_id"}
+			return errRunExists(r.RunID, chooseAnotherID)
 		}
 		return err
 	}

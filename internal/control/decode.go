@@ -13,7 +13,7 @@ import (
 
 // handleJSON decodes a request strictly: an unknown field is a mistake of the
 // client, and the answer names it. It refuses owners what belongs to others.
-func handleJSON[R any](owners *ownerCheck, serve func(context.Context, R) (any, error)) verbHandler {
+func handleJSON[R, A any](owners *ownerCheck, serve func(context.Context, R) (A, error)) verbHandler {
 	return func(ctx context.Context, data []byte) (any, error) {
 		var r R
 		if err := decodeStrict(data, &r); err != nil {
@@ -22,7 +22,11 @@ func handleJSON[R any](owners *ownerCheck, serve func(context.Context, R) (any, 
 		if err := owners.checkOwner(ctx, &r); err != nil {
 			return nil, err
 		}
-		return serve(ctx, r)
+		reply, err := serve(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		return reply, nil
 	}
 }
 

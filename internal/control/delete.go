@@ -137,7 +137,7 @@ func (c *remover) deleteRun(ctx context.Context, r client.DeleteRequest) (any, e
 		return c.deleteConversation(ctx, r.Conversation)
 	}
 	if r.Schedule != "" && r.RunID == "" {
-		return c.schedules.Delete(ctx, r.Schedule)
+		return struct{}{}, c.schedules.Delete(ctx, r.Schedule)
 	}
 	reply, _, err := c.removeRun(ctx, r.RunID, r.Unopened)
 	if err != nil {

@@ -15,7 +15,7 @@ func (c *opener) previewRun(ctx context.Context, r client.RunRequest) (any, erro
 	if _, taken, err := c.lookup.findTaken(ctx, r.RunID); err != nil {
 		return nil, err
 	} else if taken {
-		return nil, &client.Error{Code: client.CodeConflict, Text: "the run " + r.RunID + " exists already", Hint: "troupe describe " + r.RunID + " shows what it was opened with"}
+		return nil, errRunExists(r.RunID, "troupe describe "+r.RunID+" shows what it was opened with")
 	}
 	meant, err := c.resolveRequest(ctx, r)
 	if err != nil {

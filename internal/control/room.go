@@ -73,6 +73,13 @@ func (c *admission) checkRoom(ctx context.Context) error {
 	return nil
 }
 
+// chooseAnotherID is the hint to a request that is only for a new run.
+const chooseAnotherID = "choose another run_id"
+
+func errRunExists(run, hint string) error {
+	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("run %s exists already", run), Hint: hint}
+}
+
 // checkUnopened refuses requests that may only come before a run exists.
 func (c *admission) checkUnopened(ctx context.Context, run string) error {
 	_, taken, err := c.lookup.findTaken(ctx, run)
@@ -80,7 +87,7 @@ func (c *admission) checkUnopened(ctx context.Context, run string) error {
 	case err != nil:
 		return err
 	case taken:
-		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("run %s exists already", run), Hint: "choose another run_id"}
+		return errRunExists(run, chooseAnotherID)
 	}
 	return c.checkRoom(ctx)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // List lists the schedules, or shows one. One whose log cannot be read is listed with the reason.
-func (c *Registry) List(ctx context.Context, r schedule.Request) (any, error) {
+func (c *Registry) List(ctx context.Context, r schedule.Request) ([]client.ScheduleInfo, error) {
 	if r.ID != "" {
 		s, err := c.logs.find(ctx, r.ID)
 		if err == nil {

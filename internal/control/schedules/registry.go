@@ -32,41 +32,41 @@ func TimesOf(r client.RunRequest) schedule.Times {
 
 // Create makes a schedule of a request, after it has checked the request as if its run began now. The request with an id
 // that exists changes nothing.
-func (c *Registry) Create(ctx context.Context, r client.RunRequest) (any, error) {
+func (c *Registry) Create(ctx context.Context, r client.RunRequest) (accepted client.RunAccepted, err error) {
 	if err := c.checkSchedulable(r); err != nil {
-		return nil, err
+		return accepted, err
 	}
 	done, err := c.cfg.Lock(ctx, string(schedule.LogOf(r.RunID)))
 	if err != nil {
-		return nil, err
+		return accepted, err
 	}
 	defer done()
 	s, err := c.logs.read(ctx, r.RunID)
 	if err != nil {
-		return nil, err
+		return accepted, err
 	}
 	if s.Exists() {
 		return c.acceptExisting(ctx, r, s)
 	}
 	rule, err := schedule.NewRule(TimesOf(r), c.cfg.Now())
 	if bad := (*schedule.Problem)(nil); errors.As(err, &bad) {
-		return nil, &client.Error{Code: client.CodeBad, Text: bad.Text, Hint: bad.Hint}
+		return accepted, &client.Error{Code: client.CodeBad, Text: bad.Text, Hint: bad.Hint}
 	} else if err != nil {
-		return nil, err
+		return accepted, err
 	}
 	stored, accepted, err := c.checkScheduled(ctx, r, rule)
 	if err != nil {
-		return nil, err
+		return accepted, err
 	}
 	salt := newSalt()
 	if s, err = c.appendScheduled(ctx, r.RunID, stored, rule, salt); err != nil {
-		return nil, err
+		return accepted, err
 	}
 	if s.Exists() && !bytes.Equal(s.Salt, salt) { // another node, which has a Lock of its own, was faster
 		return c.acceptExisting(ctx, r, s)
 	}
 	if err := c.openTrigger(ctx, r.RunID, s.Rule); err != nil {
-		return nil, err
+		return accepted, err
 	}
 	accepted.RunID, accepted.Schedule, accepted.Conversation = "", r.RunID, stored.Conversation
 	accepted.Next = describe(r.RunID, s).Next
@@ -86,12 +86,12 @@ func (c *Registry) appendScheduled(ctx context.Context, id string, r client.RunR
 }
 
 // acceptExisting accepts a request whose schedule exists, unless it belongs to somebody else.
-func (c *Registry) acceptExisting(ctx context.Context, r client.RunRequest, s *schedule.State) (any, error) {
+func (c *Registry) acceptExisting(ctx context.Context, r client.RunRequest, s *schedule.State) (client.RunAccepted, error) {
 	if err := c.cfg.CheckOwner(ctx, r.RunID, s.Owner); err != nil {
-		return nil, err
+		return client.RunAccepted{}, err
 	}
 	if err := c.openTrigger(ctx, r.RunID, s.Rule); err != nil { // the request that made it may have failed before it did
-		return nil, err
+		return client.RunAccepted{}, err
 	}
 	return describeExisting(r, s, c.cfg.Differences), nil
 }
@@ -173,20 +173,20 @@ func (c *Registry) checkScheduled(ctx context.Context, r client.RunRequest, rule
 }
 
 // Delete ends a schedule.
-func (c *Registry) Delete(ctx context.Context, id string) (any, error) {
+func (c *Registry) Delete(ctx context.Context, id string) error {
 	s, err := c.logs.find(ctx, id)
 	if err == nil {
 		err = c.cfg.CheckOwner(ctx, id, s.Owner)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	isTrigger := s.Rule.On != ""
 	if s, err = c.logs.append(ctx, id, schedule.Ended{}); err != nil {
-		return nil, err
+		return err
 	}
 	if isTrigger { // a scheduler with an older state may open it again, so LookAtSchedule closes it once more, and purges
-		return struct{}{}, c.cfg.Triggers.Close(ctx, id)
+		return c.cfg.Triggers.Close(ctx, id)
 	}
-	return struct{}{}, c.logs.purge(ctx, id, s.Deleted)
+	return c.logs.purge(ctx, id, s.Deleted)
 }
