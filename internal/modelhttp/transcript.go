@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/troupe-run/troupe/model"
 )
 
-// SendableWithMedia returns the messages of a request's transcript to send, without tombstones, or
+// SendableWithMedia returns the messages of a request's transcript to send, without tombstones, to be read only, or
 // an error if no provider would accept them: they must begin with a user message, every
 // call must be answered directly after by the results of the same ids in the same order,
 // and no id may occur twice. Media must be in messages of the user, with their bytes. A request that
@@ -18,22 +19,24 @@ func SendableWithMedia(req model.Request) ([]model.Message, error) {
 	if req.MaxOutput <= 0 {
 		return nil, UnsentError("the request has no output limit")
 	}
-	var out []model.Message
-	for _, m := range req.Messages {
-		if !m.Tombstone {
-			out = append(out, m)
-		}
-	}
+	out := withoutTombstones(req.Messages)
 	if len(out) == 0 || out[0].Role != model.User {
 		return nil, UnsentError("the transcript does not begin with a user message")
 	}
-	seen := map[string]bool{}
-	for i, m := range out {
+	seen, _ := callIDSets.Get().(map[string]bool)
+	if seen == nil {
+		seen = map[string]bool{}
+	}
+	defer func() {
+		clear(seen)
+		callIDSets.Put(seen)
+	}()
+	for i := range out {
 		var before []model.ToolCall
 		if i > 0 {
 			before = out[i-1].Calls
 		}
-		if err := checkMessage(i, m, before, seen); err != nil {
+		if err := checkMessage(i, &out[i], before, seen); err != nil {
 			return nil, err
 		}
 	}
@@ -41,6 +44,20 @@ func SendableWithMedia(req model.Request) ([]model.Message, error) {
 		return nil, UnsentError("the transcript ends in calls without results")
 	}
 	return out, nil
+}
+
+// callIDSets are sets of call ids, empty: every turn checks the ids of the whole transcript.
+var callIDSets sync.Pool
+
+// withoutTombstones returns the messages themselves if none is a tombstone: few transcripts have one, and a copy would
+// cost a turn as much as the transcript is long.
+func withoutTombstones(messages []model.Message) []model.Message {
+	for i := range messages {
+		if messages[i].Tombstone {
+			return slices.DeleteFunc(slices.Clone(messages), func(m model.Message) bool { return m.Tombstone })
+		}
+	}
+	return messages
 }
 
 // ToolChoice returns the tool choice of a request in a valid form: "", model.ChoiceAny or a
@@ -55,7 +72,7 @@ func ToolChoice(req model.Request) string {
 }
 
 // checkMessage checks message i against the calls of the message before it.
-func checkMessage(i int, m model.Message, before []model.ToolCall, seen map[string]bool) error {
+func checkMessage(i int, m *model.Message, before []model.ToolCall, seen map[string]bool) error {
 	switch {
 	case m.Role != model.User && m.Role != model.Assistant && m.Role != model.ToolRole:
 		return UnsentError("message %d: unknown role %q", i, m.Role)
@@ -95,7 +112,21 @@ func UnsentError(format string, args ...any) error {
 }
 
 // CallID derives a wire id from troupe's: providers accept letters, digits, _ and -.
-func CallID(prefix, id string) string { return prefix + safeName(strings.ReplaceAll(id, "-", "_"), "") }
+func CallID(prefix, id string) string {
+	var room [64]byte
+	return string(appendCallID(room[:0], prefix, id))
+}
+
+func appendCallID(dst []byte, prefix, id string) []byte {
+	dst = append(dst, prefix...)
+	for _, r := range id {
+		if r == '-' {
+			r = '_'
+		}
+		dst = append(dst, byte(safeRune(r)))
+	}
+	return dst
+}
 
 // MaxName is the longest tool name that all providers take.
 const MaxName = 64
@@ -103,21 +134,18 @@ const MaxName = 64
 // CallName converts the name of a call in a transcript to one that providers accept: models
 // invent names, and the record of one must not make the next request fail.
 func CallName(name string) string {
-	name = safeName(name, "_")
+	if name = strings.Map(safeRune, name); name == "" {
+		return "_"
+	}
 	return name[:min(len(name), MaxName)]
 }
 
-func safeName(s, empty string) string {
-	s = strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
-			return r
-		}
-		return '_'
-	}, s)
-	if s == "" {
-		return empty
+// safeRune replaces what no provider accepts in a name or an id.
+func safeRune(r rune) rune {
+	if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+		return r
 	}
-	return s
+	return '_'
 }
 
 // CallArguments returns the arguments of a call in a transcript as a JSON object. Text that is
