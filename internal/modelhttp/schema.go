@@ -1,6 +1,7 @@
 package modelhttp
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -8,7 +9,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// ToolSchema returns the schema of a tool as JSON, or an error naming the tool. The JSON is
+// ToolSchema returns the schema of a tool as JSON without white space, or an error naming the tool. The JSON is
 // the schema as written, unless an API would reject its root, and with the root every
 // request that lists the tool: a root without properties (OpenAI), or one with a choice
 // (Anthropic). In that case ToolSchema lists the properties of all alternatives and omits what
@@ -20,11 +21,17 @@ func ToolSchema(t model.ToolSpec) (json.RawMessage, error) {
 	if out, ok := renderedSchemas.lookup(t.Schema); ok {
 		return out, nil
 	}
-	out, err := renderToolSchema(t)
-	if err == nil {
-		renderedSchemas.keep(t.Schema, out)
+	rendered, err := renderToolSchema(t)
+	if err != nil {
+		return nil, err
 	}
-	return out, err
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, rendered); err != nil {
+		return nil, UnsentError("the schema of tool %q is not a JSON object", t.Name)
+	}
+	out := json.RawMessage(compact.Bytes())
+	renderedSchemas.keep(t.Schema, out)
+	return out, nil
 }
 
 func renderToolSchema(t model.ToolSpec) (json.RawMessage, error) {

@@ -27,49 +27,90 @@ const (
 	tierDefault = "default"
 )
 
-// renderChat renders a request to Chat Completions.
+// renderChat renders a request to Chat Completions. chat_test.go has the body as a struct.
 func (c *Client) renderChat(req model.Request) ([]byte, error) {
 	messages, err := modelhttp.SendableWithMedia(req)
 	if err != nil {
 		return nil, err
 	}
-	b := chatBody{Model: req.Model, Stream: true, StreamOptions: streamOptions{IncludeUsage: true}, ToolChoice: toolChoice(req, chatChoice)}
-	if c.cfg.MaxTokens {
-		b.MaxTokens = req.MaxOutput
-	} else {
-		b.MaxCompletionTokens = req.MaxOutput
+	w := modelhttp.NewJSONWriter(req)
+	w.Open('{')
+	w.TextField("model", req.Model)
+	w.Name("messages")
+	w.Open('[')
+	if text := systemText(req); text != "" {
+		writeChatMessage(w, roleSystem, text)
 	}
-	said := chatMessages(messages)
-	if len(said) == 0 {
+	if writeChatMessages(w, messages) == 0 {
 		return nil, modelhttp.UnsentError("every message is empty")
 	}
-	if text := systemText(req); text != "" {
-		b.Messages = append(b.Messages, chatMessage{Role: roleSystem, Content: text})
+	w.Close(']')
+	if c.cfg.MaxTokens {
+		w.IntField("max_tokens", req.MaxOutput)
+	} else {
+		w.IntField("max_completion_tokens", req.MaxOutput)
 	}
-	b.Messages = append(b.Messages, said...)
-	for _, t := range req.Tools {
-		schema, err := modelhttp.ToolSchema(t)
-		if err != nil {
-			return nil, err
-		}
-		b.Tools = append(b.Tools, chatTool{typeFunction, chatFunction{t.Name, t.Description, schema}})
+	w.LiteralField("stream", "true")
+	w.LiteralField("stream_options", `{"include_usage":true}`)
+	if err := c.writeChatOptions(w, req); err != nil {
+		return nil, err
+	}
+	w.Close('}')
+	return w.Body()
+}
+
+// writeChatOptions writes the tools, and the fields that not every request has.
+func (c *Client) writeChatOptions(w *modelhttp.JSONWriter, req model.Request) error {
+	if err := writeChatTools(w, req.Tools); err != nil {
+		return err
+	}
+	if choice := toolChoice(req, chatChoice); choice != nil {
+		w.ValueField("tool_choice", choice)
 	}
 	if s, ok := c.answerSchema(req); ok {
-		b.ResponseFormat = &chatFormat{typeJSONSchema, s}
+		w.ValueField("response_format", chatFormat{typeJSONSchema, s})
 	}
-	b.ReasoningEffort = requestEffort(req.Model, req.Effort, len(req.Tools) > 0)
-	if req.Temperature != nil && takesTemperature(req.Model, b.ReasoningEffort) {
-		b.Temperature = req.Temperature
+	effort := requestEffort(req.Model, req.Effort, len(req.Tools) > 0)
+	w.OptionalField("reasoning_effort", effort)
+	if req.Temperature != nil && takesTemperature(req.Model, effort) {
+		w.ValueField("temperature", req.Temperature)
 	}
 	if c.own {
-		b.ServiceTier = tierDefault
+		w.TextField("service_tier", tierDefault)
 	}
-	return modelhttp.EncodeBody(b)
+	return nil
+}
+
+func writeChatTools(w *modelhttp.JSONWriter, tools []model.ToolSpec) error {
+	if len(tools) == 0 {
+		return nil
+	}
+	w.Name("tools")
+	w.Open('[')
+	for _, t := range tools {
+		schema, err := modelhttp.ToolSchema(t)
+		if err != nil {
+			return err
+		}
+		w.Open('{')
+		w.TextField("type", typeFunction)
+		w.Name("function")
+		w.Open('{')
+		w.TextField("name", t.Name)
+		w.OptionalField("description", t.Description)
+		w.RawField("parameters", schema)
+		w.Close('}')
+		w.Close('}')
+	}
+	w.Close(']')
+	return nil
 }
 
 // chatChoice forces a tool.
 func chatChoice(name string) any {
-	return chatTool{Type: typeFunction, Function: chatFunction{Name: name}}
+	choice := chosenTool{Type: typeFunction}
+	choice.Function.Name = name
+	return choice
 }
 
 // systemText is one message: servers that speak this API take no second one, and
@@ -79,56 +120,100 @@ func systemText(req model.Request) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// chatMessages renders messages; consecutive user messages become one.
-func chatMessages(messages []model.Message) []chatMessage {
-	var out []chatMessage
-	var said []string // by the user, not yet in out
+// writeChatMessages writes messages, and returns how many; consecutive user messages become one.
+func writeChatMessages(w *modelhttp.JSONWriter, messages []model.Message) (written int) {
+	var said []string // by the user, not yet written
 	var shown []chatPart
 	flush := func() {
 		text := strings.Join(said, "\n\n")
 		switch {
-		case len(shown) > 0 && text != "":
-			out = append(out, chatMessage{Role: roleUser, Content: append(shown, textPart(text))})
 		case len(shown) > 0:
-			out = append(out, chatMessage{Role: roleUser, Content: shown})
+			if text != "" {
+				shown = append(shown, textPart(text))
+			}
+			w.Open('{')
+			w.TextField("role", roleUser)
+			w.ValueField("content", shown)
+			w.Close('}')
 		case text != "":
-			out = append(out, chatMessage{Role: roleUser, Content: text})
+			writeChatMessage(w, roleUser, text)
+		default:
+			return
 		}
+		written++
 		said, shown = nil, nil
 	}
-	for _, m := range messages {
-		switch m.Role {
+	for i := range messages {
+		switch m := &messages[i]; m.Role {
 		case model.User:
-			shown = append(shown, mediaParts(m)...)
+			shown = append(shown, mediaParts(*m)...)
 			if !modelhttp.IsBlank(m.Text) {
 				said = append(said, m.Text)
 			}
 		case model.Assistant:
 			if !modelhttp.IsBlank(m.Text) || len(m.Calls) > 0 {
 				flush()
-				out = append(out, assistantMessage(m))
+				writeAssistantMessage(w, m)
+				written++
 			}
 		case model.ToolRole:
 			flush()
 			for _, r := range m.Results {
-				out = append(out, chatMessage{Role: roleTool, Content: resultText(r), ToolCallID: modelhttp.CallID(callPrefix, r.Call)})
+				writeChatResult(w, r)
+				written++
 			}
 		}
 	}
 	flush()
-	return out
+	return written
 }
 
-func assistantMessage(m model.Message) chatMessage {
-	a := chatMessage{Role: roleAssistant}
+// writeChatMessage writes a message that is one text.
+func writeChatMessage(w *modelhttp.JSONWriter, role, text string) {
+	w.Open('{')
+	w.TextField("role", role)
+	w.TextField("content", text)
+	w.Close('}')
+}
+
+func writeAssistantMessage(w *modelhttp.JSONWriter, m *model.Message) {
+	w.Open('{')
+	w.TextField("role", roleAssistant)
 	if !modelhttp.IsBlank(m.Text) {
-		a.Content = m.Text
+		w.TextField("content", m.Text)
 	}
-	for _, c := range m.Calls {
-		a.ToolCalls = append(a.ToolCalls, chatCall{modelhttp.CallID(callPrefix, c.ID), typeFunction,
-			calledByName{modelhttp.CallName(c.Name), string(modelhttp.CallArguments(c))}})
+	if len(m.Calls) > 0 {
+		w.Name("tool_calls")
+		w.Open('[')
+		for i := range m.Calls {
+			writeChatCall(w, &m.Calls[i])
+		}
+		w.Close(']')
 	}
-	return a
+	w.Close('}')
+}
+
+func writeChatCall(w *modelhttp.JSONWriter, c *model.ToolCall) {
+	w.Open('{')
+	w.Name("id")
+	w.CallID(callPrefix, c.ID)
+	w.TextField("type", typeFunction)
+	w.Name("function")
+	w.Open('{')
+	w.TextField("name", modelhttp.CallName(c.Name))
+	w.Name("arguments")
+	w.ArgumentsText(c)
+	w.Close('}')
+	w.Close('}')
+}
+
+func writeChatResult(w *modelhttp.JSONWriter, r model.ToolResult) {
+	w.Open('{')
+	w.TextField("role", roleTool)
+	w.TextField("content", resultText(r))
+	w.Name("tool_call_id")
+	w.CallID(callPrefix, r.Call)
+	w.Close('}')
 }
 
 const (

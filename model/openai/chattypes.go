@@ -6,34 +6,6 @@ import (
 	"github.com/troupe-run/troupe/internal/modelhttp"
 )
 
-// chatBody is the body of a request to Chat Completions.
-type chatBody struct {
-	Model               string        `json:"model"`
-	Messages            []chatMessage `json:"messages"`
-	MaxTokens           int64         `json:"max_tokens,omitempty"`
-	MaxCompletionTokens int64         `json:"max_completion_tokens,omitempty"`
-	Stream              bool          `json:"stream"`
-	StreamOptions       streamOptions `json:"stream_options"`
-	Tools               []chatTool    `json:"tools,omitempty"`
-	ToolChoice          any           `json:"tool_choice,omitempty"` // a word or a chatTool
-	ResponseFormat      *chatFormat   `json:"response_format,omitempty"`
-	ReasoningEffort     string        `json:"reasoning_effort,omitempty"`
-	Temperature         *float64      `json:"temperature,omitempty"`
-	ServiceTier         string        `json:"service_tier,omitempty"`
-}
-
-type streamOptions struct {
-	IncludeUsage bool `json:"include_usage"`
-}
-
-// chatMessage is a message of any role.
-type chatMessage struct {
-	Role       string     `json:"role"`
-	Content    any        `json:"content,omitempty"` // a string or []chatPart
-	ToolCalls  []chatCall `json:"tool_calls,omitempty"`
-	ToolCallID string     `json:"tool_call_id,omitempty"` // of the call that it answers
-}
-
 // chatPart is a part of a message that shows media.
 type chatPart struct {
 	Type  string    `json:"type"`
@@ -52,27 +24,12 @@ type fileData struct {
 	Name string `json:"filename"`
 }
 
-type chatCall struct {
-	ID       string       `json:"id"`
-	Type     string       `json:"type"`
-	Function calledByName `json:"function"`
-}
-
-type calledByName struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"` // JSON
-}
-
-// chatTool declares a function, or chooses it by its name.
-type chatTool struct {
-	Type     string       `json:"type"`
-	Function chatFunction `json:"function"`
-}
-
-type chatFunction struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Parameters  json.RawMessage `json:"parameters,omitempty"`
+// chosenTool forces a function by its name.
+type chosenTool struct {
+	Type     string `json:"type"`
+	Function struct {
+		Name string `json:"name"`
+	} `json:"function"`
 }
 
 type chatFormat struct {
