@@ -96,6 +96,9 @@ func (a *Attempt) Close() {
 // SawDoneLine reports whether the stream held "data: [DONE]".
 func (a *Attempt) SawDoneLine() bool { return a.sawDone }
 
+// IsBodyRead reports whether the transport is known to read the body of the request no more.
+func (a *Attempt) IsBodyRead() bool { return a.trace.isBodyRead() }
+
 // Header returns the headers of the answer; none if there was no answer.
 func (a *Attempt) Header() http.Header { return a.header }
 

@@ -2,8 +2,10 @@ package modelhttp
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/troupe-run/troupe/model"
@@ -16,26 +18,54 @@ type JSONWriter struct {
 	failed bool
 }
 
-// messageOverhead is about what the field names of a message take, and those of a call and its result.
-const messageOverhead = 96
+// Bytes that field names and ids take, about.
+const (
+	messageOverhead = 36
+	callOverhead    = 96
+	resultOverhead  = 60
+	bodyOverhead    = 512
+)
+
+// jsonWriters are writers whose bodies were sent: a body is as long as the transcript, and every turn writes one.
+var jsonWriters sync.Pool
+
+// reusedBytes bounds the buffer of a writer that is used again.
+const reusedBytes = 4 << 20
 
 // NewJSONWriter returns a writer with room for a request, so that its buffer hardly grows.
 func NewJSONWriter(req model.Request) *JSONWriter {
-	size := len(req.System) + len(req.Dynamic) + 512
+	w, _ := jsonWriters.Get().(*JSONWriter)
+	if w == nil {
+		w = &JSONWriter{}
+	}
+	*w = JSONWriter{buf: slices.Grow(w.buf[:0], bodySize(req))}
+	return w
+}
+
+// Reuse lets the next request have the buffer. Nothing may read the body any more.
+func (w *JSONWriter) Reuse() {
+	if cap(w.buf) <= reusedBytes {
+		jsonWriters.Put(w)
+	}
+}
+
+// bodySize estimates the length of a body.
+func bodySize(req model.Request) int {
+	size := len(req.System) + len(req.Dynamic) + bodyOverhead
 	for i := range req.Messages {
 		m := &req.Messages[i]
 		size += len(m.Text) + messageOverhead
 		for j := range m.Calls {
-			size += len(m.Calls[j].Name) + len(m.Calls[j].Args) + messageOverhead
+			size += len(m.Calls[j].Name) + len(m.Calls[j].Args) + callOverhead
 		}
 		for j := range m.Results {
-			size += len(m.Results[j].Text) + messageOverhead
+			size += len(m.Results[j].Text) + resultOverhead
 		}
 	}
 	for i := range req.Tools {
-		size += len(req.Tools[i].Description) + len(req.Tools[i].Schema) + messageOverhead
+		size += len(req.Tools[i].Description) + len(req.Tools[i].Schema) + callOverhead
 	}
-	return &JSONWriter{buf: make([]byte, 0, size+size/16)} // quotes and ends of lines are escaped
+	return size + size/16 // quotes and ends of lines are escaped
 }
 
 // Body returns what was written, or an error if a value did not encode.

@@ -16,7 +16,10 @@ import (
 // connection, and later that it has one: a name that does not resolve, a refused
 // connection, a proxy that refuses the tunnel and a failed TLS handshake are in between.
 // Bytes written before the second report do not belong to the request.
-type SendTrace struct{ sought, got atomic.Bool }
+type SendTrace struct {
+	sought       atomic.Bool
+	got, written atomic.Int64 // connections, and requests whose body the transport reads no more
+}
 
 // Attach returns the request with the trace.
 func (t *SendTrace) Attach(req *http.Request) *http.Request {
@@ -27,7 +30,9 @@ func (t *SendTrace) Attach(req *http.Request) *http.Request {
 func (t *SendTrace) context(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn: func(string) { t.sought.Store(true) },
-		GotConn: func(httptrace.GotConnInfo) { t.got.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { t.got.Add(1) },
+		// called when the body was written or writing it failed, once for each connection
+		WroteRequest: func(httptrace.WroteRequestInfo) { t.written.Add(1) },
 	})
 }
 
@@ -35,7 +40,14 @@ func (t *SendTrace) context(ctx context.Context) context.Context {
 // that it ended with. A transport that reports nothing leaves it unknown.
 func (t *SendTrace) ProvesUnsent(err error) bool {
 	var op *net.OpError
-	return !t.got.Load() && (t.sought.Load() || errors.As(err, &op) && op.Op == "dial")
+	return t.got.Load() == 0 && (t.sought.Load() || errors.As(err, &op) && op.Op == "dial")
+}
+
+// isBodyRead reports whether the transport is done with the body of the request: a cancel or an early answer can leave
+// it reading. A transport that reports nothing leaves it unknown.
+func (t *SendTrace) isBodyRead() bool {
+	got := t.got.Load()
+	return got > 0 && t.written.Load() == got
 }
 
 // markUnsent marks the error of a request that was never sent: it cannot have been billed.

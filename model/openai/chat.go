@@ -27,13 +27,12 @@ const (
 	tierDefault = "default"
 )
 
-// renderChat renders a request to Chat Completions. chat_test.go has the body as a struct.
-func (c *Client) renderChat(req model.Request) ([]byte, error) {
+// renderChat renders a request to Chat Completions. chatbody_test.go has the body as a struct.
+func (c *Client) renderChat(w *modelhttp.JSONWriter, req model.Request) ([]byte, error) {
 	messages, err := modelhttp.SendableWithMedia(req)
 	if err != nil {
 		return nil, err
 	}
-	w := modelhttp.NewJSONWriter(req)
 	w.Open('{')
 	w.TextField("model", req.Model)
 	w.Name("messages")

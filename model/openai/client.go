@@ -130,7 +130,8 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	if c.cfg.API == APIResponses {
 		return c.completeResponse(ctx, req, emit)
 	}
-	body, err := c.renderChat(req)
+	w := modelhttp.NewJSONWriter(req)
+	body, err := c.renderChat(w, req)
 	if err != nil {
 		return model.Reply{Message: model.Message{Role: model.Assistant}, Stop: model.StopUnknown}, err
 	}
@@ -152,6 +153,9 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 		a.RecordGrowth(r.keptSize())
 		return false, nil
 	})
+	if a.IsBodyRead() {
+		w.Reuse()
+	}
 	if r.began && err == nil && a.SawDoneLine() {
 		r.endStream()
 	}
