@@ -12,7 +12,6 @@ import (
 	"mime"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/troupe-run/troupe/internal/clip"
@@ -59,11 +58,10 @@ type Attempt struct {
 	ctx      context.Context
 	parent   context.Context
 	cancel   context.CancelCauseFunc
-	client   http.Client
+	by       http.RoundTripper
 	timeouts Timeouts
 	secrets  []string
-
-	phase, content, total watchdog // of the next line, the next piece of the reply, its end
+	watch    watchdog
 
 	size    int         // of the reply, as given to RecordGrowth
 	header  http.Header // of the answer
@@ -75,21 +73,15 @@ type Attempt struct {
 // NewAttempt begins an attempt under ctx. The secrets never appear in an error.
 // The caller must call Close.
 func NewAttempt(ctx context.Context, transport http.RoundTripper, t Timeouts, secrets ...string) *Attempt {
-	a := &Attempt{parent: ctx, timeouts: t.withDefaults(), secrets: secrets}
+	a := &Attempt{parent: ctx, by: transport, timeouts: t.withDefaults(), secrets: secrets}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
-	// A redirect would carry the key to another host.
-	a.client = http.Client{Transport: transport, CheckRedirect: refuseRedirect}
-	a.phase.fail, a.content.fail, a.total.fail = a.cancel, a.cancel, a.cancel
+	a.watch.fail = a.cancel
 	return a
 }
 
-func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
 // Close ends the attempt and frees its connection.
 func (a *Attempt) Close() {
-	a.phase.stop()
-	a.content.stop()
-	a.total.stop()
+	a.watch.stop()
 	a.cancel(context.Canceled)
 }
 
@@ -111,26 +103,27 @@ func (a *Attempt) Refusal() []byte { return a.refusal }
 func (a *Attempt) RecordGrowth(size int) {
 	if size != a.size {
 		a.size = size
-		a.content.expect("content of the reply", a.timeouts.Content)
+		a.watch.expect(nextContent, "content of the reply", a.timeouts.Content)
 	}
 }
 
 // send posts a request and returns the body of the answer, which is an event stream.
 func (a *Attempt) send(to Endpoint, body []byte) (*streamBody, error) {
-	a.total.expect("end of the stream", a.timeouts.Total)
-	a.phase.expect("response headers", a.timeouts.Headers)
+	a.watch.expect(wholeReply, "end of the stream", a.timeouts.Total)
+	a.watch.expect(nextLine, "response headers", a.timeouts.Headers)
 	req := to.template.WithContext(a.trace.context(a.ctx))
 	req.ContentLength = int64(len(body))
 	// The transport may repeat a request if it has written nothing of it.
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	req.Body = io.NopCloser(bytes.NewReader(body))
-	res, err := a.client.Do(req)
+	// Without http.Client, which follows redirects: they would carry the key to another host.
+	res, err := a.by.RoundTrip(req)
 	if err != nil {
 		return nil, a.ModelError(err)
 	}
 	a.header = res.Header
-	a.content.expect("content of the reply", a.timeouts.Content)
-	a.phase.expect("first byte of the response", a.timeouts.FirstByte)
+	a.watch.expect(nextContent, "content of the reply", a.timeouts.Content)
+	a.watch.expect(nextLine, "first byte of the response", a.timeouts.FirstByte)
 	if err := a.responseError(res); err != nil {
 		res.Body.Close()
 		return nil, err
@@ -140,9 +133,8 @@ func (a *Attempt) send(to Endpoint, body []byte) (*streamBody, error) {
 
 // responseError returns the error that a response means, or nil if the response is a stream.
 func (a *Attempt) responseError(res *http.Response) error {
-	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	ok := res.StatusCode >= 200 && res.StatusCode < 300
-	if ok && (kind == "text/event-stream" || kind == "") {
+	if ok && mayBeStream(res.Header.Get("Content-Type")) {
 		return nil
 	}
 	if res.StatusCode >= 300 && res.StatusCode < 400 {
@@ -166,6 +158,16 @@ func (a *Attempt) responseError(res *http.Response) error {
 	sent, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
 	return &model.Error{Class: model.Misconfigured, Status: res.StatusCode,
 		Message: fmt.Sprintf("the base URL answered %q instead of an event stream", clip.Marked(ScrubText(sent, a.secrets...), 60, "…"))}
+}
+
+// mayBeStream reports whether a content type is that of an event stream, or none.
+func mayBeStream(contentType string) bool {
+	const stream = "text/event-stream"
+	if kind, _, _ := strings.Cut(contentType, ";"); kind == stream {
+		return true
+	}
+	kind, _, _ := mime.ParseMediaType(contentType)
+	return kind == stream || kind == ""
 }
 
 // describeWrongPath says which address the base URL made, and what is usually wrong with it.
@@ -221,47 +223,4 @@ func (a *Attempt) classifyError(err error) *model.Error {
 		e.Message = "the connection ended in the middle of the response"
 	}
 	return e
-}
-
-// watchdog fails an attempt that waits too long for one thing. One timer serves all its
-// expectations, because they change with each piece of a stream.
-type watchdog struct {
-	fail context.CancelCauseFunc
-
-	mu      sync.Mutex
-	timer   *time.Timer
-	waiting string        // for what
-	since   time.Time     // when it began to wait
-	limit   time.Duration // 0 while it waits for nothing
-}
-
-// expect fails the attempt after d, unless expect or stop is called before.
-func (w *watchdog) expect(what string, d time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.waiting, w.since, w.limit = what, time.Now(), d
-	if w.timer == nil {
-		w.timer = time.AfterFunc(d, w.expire)
-		return
-	}
-	w.timer.Reset(d)
-}
-
-// stop expects nothing more.
-func (w *watchdog) stop() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.limit = 0; w.timer != nil {
-		w.timer.Stop()
-	}
-}
-
-// expire fails the attempt, unless the watchdog was reset while its timer fired.
-func (w *watchdog) expire() {
-	w.mu.Lock()
-	late, message := w.limit > 0 && time.Since(w.since) >= w.limit, fmt.Sprintf("no %s within %s", w.waiting, w.limit)
-	w.mu.Unlock()
-	if late {
-		w.fail(&model.Error{Class: model.Network, Message: message})
-	}
 }

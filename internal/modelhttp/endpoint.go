@@ -96,7 +96,12 @@ func NewEndpoint(to *url.URL, headers ...string) Endpoint {
 			h.Set(headers[i-1], headers[i])
 		}
 	}
-	return Endpoint{&http.Request{Method: http.MethodPost, URL: to, Host: to.Host, Header: h, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}}
+	request := &http.Request{Method: http.MethodPost, URL: to, Host: to.Host, Header: h, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	if u := to.User; u != nil && h.Get("Authorization") == "" {
+		password, _ := u.Password()
+		request.SetBasicAuth(u.Username(), password)
+	}
+	return Endpoint{request}
 }
 
 // JoinPath returns the address of a path below a base URL. The parameters of a base URL are

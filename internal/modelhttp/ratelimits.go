@@ -16,4 +16,10 @@ func ParseCount(text string) (n int64, ok bool) {
 }
 
 // HeaderCount reads a count from a header.
-func HeaderCount(h http.Header, name string) (n int64, ok bool) { return ParseCount(h.Get(name)) }
+func HeaderCount(h http.Header, name string) (n int64, ok bool) {
+	text := h.Get(name)
+	if text == "" {
+		return 0, false // few servers have such headers, and the error of a parser is an allocation
+	}
+	return ParseCount(text)
+}

@@ -98,7 +98,7 @@ func (b *streamBody) Read(p []byte) (n int, err error) {
 		size, err := b.rc.Read(p[n:])
 		if size > 0 && !b.started {
 			b.started = true
-			b.attempt.phase.expect("event", b.attempt.timeouts.Idle)
+			b.attempt.watch.expect(nextLine, "event", b.attempt.timeouts.Idle)
 		}
 		whole, bad := b.countBytes(p[n : n+size])
 		if bad != nil {
@@ -148,7 +148,7 @@ func (b *streamBody) countBytes(p []byte) (whole bool, err error) {
 		return false, &model.Error{Class: model.Undecodable, Message: fmt.Sprintf("a line of the response is longer than %d bytes", int64(MaxLine))}
 	}
 	if ended {
-		b.attempt.phase.expect("event", b.attempt.timeouts.Idle)
+		b.attempt.watch.expect(nextLine, "event", b.attempt.timeouts.Idle)
 	}
 	return whole, nil
 }
@@ -172,6 +172,6 @@ func (b *streamBody) drain() {
 }
 
 func (b *streamBody) close() {
-	b.attempt.phase.stop()
+	b.attempt.watch.stop()
 	b.rc.Close()
 }

@@ -28,9 +28,12 @@ func readRateLimits(h http.Header) (l model.RateLimits) {
 // minuteLimit returns a limit for a minute and the remaining amount; 0 if the answer has none.
 func minuteLimit(h http.Header, kind string) (limit, left int64) {
 	limit, known := modelhttp.HeaderCount(h, "X-Ratelimit-Limit-"+kind)
+	if !known {
+		return 0, 0
+	}
 	left, hasLeft := modelhttp.HeaderCount(h, "X-Ratelimit-Remaining-"+kind)
 	reset, hasReset := resetSeconds(h.Get("X-Ratelimit-Reset-" + kind))
-	if !known || !hasLeft || !hasReset || left >= limit {
+	if !hasLeft || !hasReset || left >= limit {
 		return 0, 0
 	}
 	period := reset * float64(limit) / float64(limit-left)
