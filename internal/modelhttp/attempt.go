@@ -108,7 +108,7 @@ func (a *Attempt) RecordGrowth(size int) {
 }
 
 // send posts a request and returns the body of the answer, which is an event stream.
-func (a *Attempt) send(to Endpoint, body []byte) (*streamBody, error) {
+func (a *Attempt) send(to Endpoint, body []byte) (io.ReadCloser, error) {
 	a.watch.expect(wholeReply, "end of the stream", a.timeouts.Total)
 	a.watch.expect(nextLine, "response headers", a.timeouts.Headers)
 	req := to.template.WithContext(a.trace.context(a.ctx))
@@ -128,7 +128,7 @@ func (a *Attempt) send(to Endpoint, body []byte) (*streamBody, error) {
 		res.Body.Close()
 		return nil, err
 	}
-	return &streamBody{attempt: a, rc: res.Body}, nil
+	return res.Body, nil
 }
 
 // responseError returns the error that a response means, or nil if the response is a stream.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,23 +13,34 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
+// pieces is how many pieces of text a long reply has.
+const pieces = 1000
+
+// longReply is Hello with its first piece of text again and again.
+func longReply(d Dialect) []string {
+	i := slices.IndexFunc(d.Hello, func(e string) bool { return strings.Contains(e, `"Hello, "`) })
+	return slices.Concat(d.Hello[:i], slices.Repeat(d.Hello[i:i+1], pieces), d.Hello[i+1:])
+}
+
 // Bench measures one model call through a client and a server on loopback, both in this process:
-// a small request, and one of an agent at work, whose answer is flushed event by event.
+// a small request, one of an agent at work, whose answer is flushed event by event, and one with a long reply.
 func Bench(b *testing.B, d Dialect) {
 	for _, c := range []struct {
 		name    string
 		request model.Request
+		events  []string
 		flushed bool
-	}{{"small", Request(), false}, {"typical", typicalRequest(), true}} {
+		calls   int
+	}{{"small", Request(), d.Calls, false, len(wantCalls)}, {"typical", typicalRequest(), d.Calls, true, len(wantCalls)}, {"long", Request(), longReply(d), false, 0}} {
 		b.Run(c.name, func(b *testing.B) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
 				if !c.flushed {
-					Stream(d.Calls)(w, r)
+					Stream(c.events)(w, r)
 					return
 				}
 				w.Header().Set("Content-Type", "text/event-stream")
-				for _, e := range d.Calls {
+				for _, e := range c.events {
 					_, _ = io.WriteString(w, e)
 					w.(http.Flusher).Flush()
 				}
@@ -40,7 +52,7 @@ func Bench(b *testing.B, d Dialect) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if got, err := client.Complete(b.Context(), c.request, nil); err != nil || len(got.Message.Calls) != len(wantCalls) {
+				if got, err := client.Complete(b.Context(), c.request, nil); err != nil || len(got.Message.Calls) != c.calls {
 					b.Fatalf("%+v, %v", got, err)
 				}
 			}
