@@ -142,8 +142,7 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 		if isDone(e.Data) {
 			return true, nil
 		}
-		*chunk = chatChunk{}
-		if err := modelhttp.DecodeEvent(e.Data, chunk); err != nil {
+		if err := chunk.decode(e.Data); err != nil {
 			return false, a.ModelError(err)
 		}
 		if !modelhttp.IsNoError(chunk.Error) {
