@@ -101,8 +101,7 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 		case "error":
 			return false, modelhttp.ClassifyError(0, nil, event.Data, c.keys...)
 		}
-		*e = streamEvent{}
-		if err := modelhttp.DecodeEvent(event.Data, e); err != nil {
+		if err := e.decode(event.Data); err != nil {
 			return false, a.ModelError(err)
 		}
 		r.takeEvent(e)

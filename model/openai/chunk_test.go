@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -66,6 +67,54 @@ func TestUsualChunksTakeTheShortWay(t *testing.T) {
 	}
 	data := []byte(usualChunks[1])
 	if n := testing.AllocsPerRun(100, func() { k.decodeKnown(data) }); n > 1 {
+		t.Errorf("a piece of text makes %v allocations", n)
+	}
+}
+
+// usualPieces are events of the Responses API that are a piece of a reply.
+var usualPieces = []string{
+	`{"type":"response.output_text.delta","sequence_number":7,"item_id":"msg_1","output_index":0,"content_index":0,"delta":" \"tok\\en\"\n","logprobs":[],"obfuscation":"ab"}`,
+	`{"type":"response.function_call_arguments.delta","output_index":1,"delta":"{\"a\":","item":null}`,
+}
+
+// FuzzPiece: an event of the Responses API decodes to what encoding/json decodes it to, whatever was decoded before.
+func FuzzPiece(f *testing.F) {
+	for _, event := range append(append([]string{}, usualPieces...), unusualChunks...) {
+		f.Add([]byte(event))
+	}
+	for _, event := range []string{`{"type":"error","code":"x","message":null}`, `{"type":"response.completed","response":{"model":"m"}}`, `{"item":{"id":"a"}}`, `{"type":"a","delta":{"b":1}}`} {
+		f.Add([]byte(event))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var want, got responseEvent
+		wantErr := modelhttp.DecodeEvent(data, &want)
+		if err := got.decode([]byte(usualPieces[1])); err != nil {
+			t.Fatal(err)
+		}
+		err := got.decode(data)
+		if (err == nil) != (wantErr == nil) {
+			t.Fatalf("%q: %v, want %v", data, err, wantErr)
+		}
+		for _, raw := range []*json.RawMessage{&want.Error, &want.Code, &want.Message, &got.Error, &got.Code, &got.Message} {
+			if string(*raw) == "null" {
+				*raw = nil // an event of another type has neither
+			}
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err == nil && diff != "" {
+			t.Errorf("%q: %s", data, diff)
+		}
+	})
+}
+
+func TestUsualPiecesTakeTheShortWay(t *testing.T) {
+	var e responseEvent
+	for _, event := range usualPieces {
+		if !e.decodePiece([]byte(event)) {
+			t.Errorf("%s is left to encoding/json", event)
+		}
+	}
+	data := []byte(usualPieces[0])
+	if n := testing.AllocsPerRun(100, func() { e.decodePiece(data) }); n > 1 {
 		t.Errorf("a piece of text makes %v allocations", n)
 	}
 }

@@ -22,8 +22,7 @@ func (c *Client) completeResponse(ctx context.Context, req model.Request, emit f
 		if isDone(event.Data) {
 			return true, nil
 		}
-		*e = responseEvent{}
-		if err := modelhttp.DecodeEvent(event.Data, e); err != nil {
+		if err := e.decode(event.Data); err != nil {
 			return false, a.ModelError(err)
 		}
 		if failure := e.errorResponse(event.Data); failure != nil {
