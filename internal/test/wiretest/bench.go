@@ -60,6 +60,9 @@ func Bench(b *testing.B, d Dialect) {
 	}
 }
 
+// typicalTurns is how many turns a typical request has in its transcript.
+const typicalTurns = 9
+
 // typicalRequest is the tenth turn of an agent with ten tools.
 func typicalRequest() model.Request {
 	req := Request()
@@ -69,7 +72,7 @@ func typicalRequest() model.Request {
 			Schema: `{"type":"object","properties":{"path":{"type":"string","description":"below the directory of the run"},"from":{"type":"integer","minimum":1,"description":"the first line"},` +
 				`"lines":{"type":"integer","minimum":1,"maximum":2000,"description":"how many"}},"required":["path"],"additionalProperties":false}`})
 	}
-	for i := range 9 {
+	for i := range typicalTurns {
 		id := fmt.Sprintf("%d-0", i)
 		req.Messages = append(req.Messages, model.Message{Role: model.Assistant, Text: "I look at the next one.", Calls: []model.ToolCall{{ID: id, Name: "tool_1", Args: `{"path":"a.go","from":1}`}}},
 			model.Message{Role: model.ToolRole, Results: []model.ToolResult{{Call: id, Text: strings.Repeat("if err != nil {\n\treturn err\n}\n", 30)}}})
