@@ -23,22 +23,26 @@ const (
 	messageOverhead = 36
 	callOverhead    = 96
 	resultOverhead  = 60
-	bodyOverhead    = 512
+	bodyOverhead    = 1 << 10
 )
 
 // jsonWriters are writers whose bodies were sent: a body is as long as the transcript, and every turn writes one.
 var jsonWriters sync.Pool
 
-// reusedBytes bounds the buffer of a writer that is used again.
-const reusedBytes = 4 << 20
+// Bounds on a buffer that is used again: an agent that waits for its model holds it, so a small request has no large one.
+const (
+	reusedBytes = 4 << 20
+	reusedTimes = 4 // what its request needs
+)
 
 // NewJSONWriter returns a writer with room for a request, so that its buffer hardly grows.
 func NewJSONWriter(req model.Request) *JSONWriter {
+	size := bodySize(req)
 	w, _ := jsonWriters.Get().(*JSONWriter)
-	if w == nil {
+	if w == nil || cap(w.buf) > reusedTimes*size {
 		w = &JSONWriter{}
 	}
-	*w = JSONWriter{buf: slices.Grow(w.buf[:0], bodySize(req))}
+	*w = JSONWriter{buf: slices.Grow(w.buf[:0], size)}
 	return w
 }
 

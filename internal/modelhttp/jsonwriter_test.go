@@ -2,6 +2,7 @@ package modelhttp_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/troupe-run/troupe/internal/modelhttp"
@@ -58,5 +59,28 @@ func TestValuesThatDoNotEncodeAreNotSent(t *testing.T) {
 	w.Close('}')
 	if body, err := w.Body(); err == nil {
 		t.Errorf("%s", body)
+	}
+}
+
+// TestASmallRequestHasNoLargeBuffer: it would hold the buffer for as long as its model thinks.
+func TestASmallRequestHasNoLargeBuffer(t *testing.T) {
+	large := model.Request{Messages: []model.Message{{Text: strings.Repeat("a", 1<<20)}}}
+	again := false
+	for range 10 { // a pool may lose a buffer
+		modelhttp.NewJSONWriter(large).Reuse()
+		w := modelhttp.NewJSONWriter(model.Request{})
+		w.Open('{')
+		if body, err := w.Body(); err != nil || cap(body) > 1<<16 {
+			t.Fatalf("%d bytes, %v", cap(body), err)
+		}
+		w.Reuse()
+		second := modelhttp.NewJSONWriter(model.Request{})
+		second.Open('[')
+		if body, err := w.Body(); err == nil && string(body[:1]) == "[" {
+			again = true
+		}
+	}
+	if !again {
+		t.Error("no buffer of a request of the same size was used again")
 	}
 }
