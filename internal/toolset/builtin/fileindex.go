@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bmatcuk/doublestar/v4"
-
 	"github.com/troupe-run/troupe/internal/workdir"
 )
 
@@ -170,20 +168,4 @@ func namesWithin(names []string, dir string) []string {
 		}
 	}
 	return kept
-}
-
-// compileGlob compiles a glob. If base is true, as in grep, a pattern without a slash is
-// matched with the last element of a path; otherwise with the whole path.
-func compileGlob(pattern string, base bool) (func(name string) bool, error) {
-	pattern = strings.TrimPrefix(strings.TrimSpace(pattern), "./")
-	if !doublestar.ValidatePattern(pattern) {
-		return nil, doublestar.ErrBadPattern
-	}
-	base = base && !strings.Contains(pattern, "/")
-	return func(name string) bool {
-		if base {
-			name = path.Base(name)
-		}
-		return doublestar.MatchUnvalidated(pattern, name)
-	}, nil
 }
