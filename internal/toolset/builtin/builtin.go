@@ -49,8 +49,9 @@ type Config struct {
 
 // fileTools are the tools that list, read and search files.
 type fileTools struct {
-	ws   *toolWorkspace
-	mask *redact.Masker
+	ws    *toolWorkspace
+	mask  *redact.Masker
+	files *listingQueue
 }
 
 // Directory is a directory that is held open, and its tools: list_dir, read_file,
@@ -117,7 +118,7 @@ func Open(root string, cfg Config) (*Directory, error) {
 	if mask == nil {
 		mask = redact.New(redact.Config{Values: w.readSecrets()})
 	}
-	files, git := &fileTools{w, mask}, &gitTools{w, mask}
+	files, git := &fileTools{w, mask, &listingQueue{list: (&fileIndex{w}).listFiles}}, &gitTools{w, mask}
 	write := &fileWriter{ws: w, writable: cfg.Writable, owned: cfg.Owned, written: map[string]bool{}}
 	d := &Directory{named: named, root: r}
 	for _, make := range []func() (tool.Tool, error){

@@ -43,7 +43,7 @@ func (t *fileTools) globTool() (tool.Tool, error) {
 			if err != nil {
 				return "", fmt.Errorf("pattern: %w", err)
 			}
-			names, err := (&fileIndex{t.ws}).listFiles(ctx)
+			names, err := t.files.listFiles(ctx)
 			if err != nil {
 				return "", err
 			}

@@ -102,7 +102,7 @@ func (t *fileTools) chooseFiles(ctx context.Context, dir, glob string) ([]string
 	if !info.IsDir() {
 		return []string{dir}, nil
 	}
-	names, err := (&fileIndex{t.ws}).listFiles(ctx)
+	names, err := t.files.listFiles(ctx)
 	if err != nil {
 		return nil, err
 	}
