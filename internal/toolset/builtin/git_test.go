@@ -21,6 +21,15 @@ func TestGitLogShowsCommitsNewestFirst(t *testing.T) {
 	b.wantLines(b.callTool("git_log", `{}`), second+"\t2024-05-02\tBoë\tadd b\uFFFDtab", first+"\t2024-05-01\tAnn\tfirst", "[2 commits shown of 2]")
 	b.wantLines(b.callTool("git_log", `{"limit":1}`), second+"\t2024-05-02\tBoë\tadd b\uFFFDtab", "[1 commits shown of 2]")
 	b.wantLines(b.callTool("git_log", `{"path":"a"}`), first+"\t2024-05-01\tAnn\tfirst", "[1 commits shown of 1]")
+	for day := 3; day < 6; day++ {
+		b.writeFiles(map[string]string{"d/a": fmt.Sprint(day)})
+		b.commitAll(fmt.Sprintf("day %d", day))
+	}
+	last := b.runGit("rev-parse", "HEAD")[:12]
+	b.wantLines(b.callTool("git_log", `{"path":"d","limit":1}`), last+"\t2024-05-05\tAnn\tday 5", "[1 commits shown of 3]")
+	b.dir += "/d"
+	b.openTools(builtin.Config{})
+	b.wantLines(b.callTool("git_log", `{"limit":1}`), last+"\t2024-05-05\tAnn\tday 5", "[1 commits shown of 3]")
 }
 
 func TestWithoutHistoryGitToolsSayWhy(t *testing.T) {

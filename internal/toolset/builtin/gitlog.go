@@ -47,22 +47,37 @@ func (v *gitView) logText(ctx context.Context, path string, in logArgs) (string,
 	if limit <= 0 {
 		limit = logCommitsDefault
 	}
-	args := []string{"log", "-z", "--no-color", "--date=short", "--format=%H%x1f%ad%x1f%aN%x1f%s", "-n", strconv.Itoa(limit), "HEAD"}
-	out, slow, err := v.logLimited(ctx, append(args, v.pathScope(path)...)...)
+	scope, read := v.pathScope(path), limit
+	if len(scope) > 1 { // git compares the trees of all commits to find those of a path: it lists and counts them in one pass
+		read = logCountMax
+	}
+	args := []string{"log", "-z", "--no-color", "--date=short", "--format=%H%x1f%ad%x1f%aN%x1f%s", "-n", strconv.Itoa(read), "HEAD"}
+	out, slow, err := v.logLimited(ctx, append(args, scope...)...)
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
-	n := 0
+	found := 0
 	for record := range bytes.SplitSeq(out.text, []byte{0}) {
 		f := strings.SplitN(string(record), "\x1f", 4)
 		if len(f) < 4 || len(f[0]) < hashShown {
 			continue
 		}
-		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\n", f[0][:hashShown], commitField(f[1]), commitField(f[2]), commitField(f[3]))
-		n++
+		if found++; found <= limit {
+			fmt.Fprintf(&b, "%s\t%s\t%s\t%s\n", f[0][:hashShown], commitField(f[1]), commitField(f[2]), commitField(f[3]))
+		}
 	}
-	fmt.Fprintf(&b, "[%d commits shown of %s", n, v.countCommits(ctx, path, n, n < limit && !slow))
+	shown := min(found, limit)
+	count := ""
+	switch {
+	case slow && found > limit: // another command would take as long
+		count = strconv.Itoa(shown) + " or more"
+	case slow || out.cut || found == limit && read == limit:
+		count = v.countCommits(ctx, scope, shown)
+	default:
+		count = countText(found)
+	}
+	fmt.Fprintf(&b, "[%d commits shown of %s", shown, count)
 	if v.shallow {
 		b.WriteString("; shallow clone")
 	}
@@ -70,18 +85,19 @@ func (v *gitView) logText(ctx context.Context, path string, in logArgs) (string,
 	return b.String(), nil
 }
 
-// countCommits returns the number of commits, as text; all means that n is all of them.
-func (v *gitView) countCommits(ctx context.Context, path string, n int, all bool) string {
-	if all {
-		return strconv.Itoa(n)
-	}
+// countCommits returns the number of commits, as text; shown of them are known.
+func (v *gitView) countCommits(ctx context.Context, scope []string, shown int) string {
 	args := []string{"rev-list", "--count", "--max-count=" + strconv.Itoa(logCountMax), "HEAD"}
-	out, slow, err := v.logLimited(ctx, append(args, v.pathScope(path)...)...)
+	out, slow, err := v.logLimited(ctx, append(args, scope...)...)
 	total, wrong := strconv.Atoi(strings.TrimSpace(string(out.text)))
 	if err != nil || slow || wrong != nil {
-		return strconv.Itoa(n) + " or more"
+		return strconv.Itoa(shown) + " or more"
 	}
-	if total == logCountMax {
+	return countText(total)
+}
+
+func countText(total int) string {
+	if total >= logCountMax {
 		return strconv.Itoa(total) + " or more"
 	}
 	return strconv.Itoa(total)
