@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-run/troupe/internal/redact"
 )
 
-// GrepText searches one text as grep searches the file "a".
-func GrepText(pattern, text string) []string {
+// GrepText searches one text as grep searches a file.
+func GrepText(name, pattern, text string) []string {
 	compiled, err := compileLinePattern(pattern)
 	if err != nil {
 		panic(err)
@@ -17,7 +17,7 @@ func GrepText(pattern, text string) []string {
 	var lines []string
 	from := newLineReader()
 	from.reset(strings.NewReader(text))
-	found, err := s.matchLines(context.Background(), "a", from)
+	found, err := s.matchLines(context.Background(), name, from)
 	if err != nil {
 		panic(err) // a text has no errors
 	}

@@ -188,7 +188,7 @@ func TestGrepAgreesWithTheRegularExpression(t *testing.T) {
 				want = append(want, fmt.Sprintf("a:%d:%s", i+1, line))
 			}
 		}
-		if got := builtin.GrepText(pattern, strings.Join(lines, "\n")); fmt.Sprint(got) != fmt.Sprint(want) {
+		if got := builtin.GrepText("a", pattern, strings.Join(lines, "\n")); fmt.Sprint(got) != fmt.Sprint(want) {
 			rt.Fatalf("%s: got %q, want %q", pattern, got, want)
 		}
 	})
