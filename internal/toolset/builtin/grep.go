@@ -150,6 +150,7 @@ func (s *grepSearch) searchFiles(ctx context.Context) error {
 	for range s.workers {
 		workers.Go(func() {
 			lines := newLineReader()
+			defer lines.release()
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
 				if i >= len(s.names) {
@@ -181,6 +182,10 @@ func (s *grepSearch) searchFile(ctx context.Context, i int, lines *lineReader) {
 	defer func() { _ = f.Close() }() // opened for reading
 	lines.reset(io.LimitReader(f, grepFileMax))
 	if lines.isBinary() {
+		return
+	}
+	if text, ok := lines.wholeFile(); ok && s.pattern.rulesOut(text) {
+		s.found[i].searched = true
 		return
 	}
 	if found, err := s.matchLines(ctx, name, lines); err == nil {

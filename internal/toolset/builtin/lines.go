@@ -5,24 +5,36 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"sync"
 )
 
 // lineReader reads the lines of one file after the other.
 type lineReader struct {
-	from *bufio.Reader
-	long []byte // of a line longer than the buffer
+	file *bufio.Reader
+	from *bufio.Reader // the file, or its text as UTF-8
+	long []byte        // of a line longer than the buffer
 }
 
-const lineBuffer = 64 << 10
+// lineBuffer is the size of a file that is searched for words as a whole: nearly all that people have written.
+const lineBuffer = 256 << 10
 
-func newLineReader() *lineReader {
-	return &lineReader{from: bufio.NewReaderSize(nil, lineBuffer)}
+// lineReaders are those of finished searches, for their buffers.
+var lineReaders = sync.Pool{New: func() any { return &lineReader{file: bufio.NewReaderSize(nil, lineBuffer)} }}
+
+func newLineReader() *lineReader { return lineReaders.Get().(*lineReader) }
+
+// release gives the reader to later searches.
+func (r *lineReader) release() {
+	r.file.Reset(nil)
+	r.from = nil
+	lineReaders.Put(r)
 }
 
 func (r *lineReader) reset(f io.Reader) {
-	r.from.Reset(f)
-	head, _ := r.from.Peek(markUTF16) // next returns the error
-	if text := asUTF8(head, r.from); text != io.Reader(r.from) {
+	r.file.Reset(f)
+	r.from = r.file
+	head, _ := r.file.Peek(markUTF16) // next returns the error
+	if text := asUTF8(head, r.file); text != io.Reader(r.file) {
 		r.from = bufio.NewReaderSize(text, lineBuffer)
 	}
 }
@@ -31,6 +43,13 @@ func (r *lineReader) reset(f io.Reader) {
 func (r *lineReader) isBinary() bool {
 	head, _ := r.from.Peek(sniffBytes) // next returns the error
 	return isBinary(head)
+}
+
+// wholeFile returns the text of a file that fits the buffer, without reading past it; ok is false for a longer one, and
+// for one that cannot be read.
+func (r *lineReader) wholeFile() (text []byte, ok bool) {
+	text, err := r.from.Peek(lineBuffer)
+	return text, errors.Is(err, io.EOF)
 }
 
 // next returns the next line without its end, valid until the next call. Of a line longer than

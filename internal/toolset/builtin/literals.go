@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/multimatch"
+	"github.com/troupe-run/troupe/internal/redact"
 )
 
 // Bounds of the analysis of a pattern: past them it is simply not done.
@@ -30,6 +31,7 @@ type linePattern struct {
 	words  *multimatch.WordSet // nil: none needs a word
 	needed []*regexp.Regexp    // by the bit of their words
 	rest   *regexp.Regexp      // the alternatives that need no word; nil: there are none
+	shown  bool                // a word may stand in a masked line and not in the line itself
 }
 
 // compileLinePattern compiles an expression. ASCII case of words is ignored.
@@ -57,6 +59,7 @@ func compileLinePattern(pattern string) (*linePattern, error) {
 		}
 		for _, w := range found {
 			words = append(words, multimatch.Word{Text: w, Tag: 1 << len(p.needed)})
+			p.shown = p.shown || overlaps(strings.ToLower(w), redact.Replacement)
 		}
 		p.needed = append(p.needed, re)
 	}
@@ -90,6 +93,23 @@ func (p *linePattern) matches(line []byte) bool {
 		}
 	}
 	return p.rest != nil && p.rest.Match(line)
+}
+
+// rulesOut reports whether no line of a text can match: none has a word that it would need. The text is not masked yet,
+// so a word that a mask may bring rules out nothing.
+func (p *linePattern) rulesOut(text []byte) bool {
+	return p.rest == nil && !p.shown && p.words.MatchTags(text) == 0
+}
+
+// overlaps reports whether two texts, laid over each other at any offset, agree in all characters that they share.
+func overlaps(a, b string) bool {
+	for offset := 1 - len(b); offset < len(a); offset++ {
+		from, to := max(offset, 0), min(offset+len(b), len(a))
+		if a[from:to] == b[from-offset:to-offset] {
+			return true
+		}
+	}
+	return false
 }
 
 func areUseful(words []string) bool {
