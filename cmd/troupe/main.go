@@ -7,10 +7,12 @@ import (
 
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/cli"
+	"github.com/troupe-run/troupe/internal/firstcollection"
 	"github.com/troupe-run/troupe/internal/pidregistry"
 )
 
 func main() {
+	firstcollection.Delay()
 	pidregistry.ShareOneLockPerMap()
 	os.Exit(cli.Run(os.Args[1:], embedded.StartServer, cli.JoinTimeout))
 }

@@ -144,7 +144,7 @@ func TestPure(t *testing.T) {
 // layers are the folders from the ground up: a package imports only what lies in
 // a lower layer, without exceptions for its own folder. The longest prefix counts.
 var layers = [][]string{
-	{"internal/lazyregexp", "internal/workdir"},
+	{"internal/lazyregexp", "internal/workdir", "internal/firstcollection"},
 	{"internal/process/keeper", "internal/safefile", "internal/ui"},
 	{"model", "mailbox", "internal/clip", "internal/decoder", "internal/dispatcher", "internal/failpoint", "internal/jsonlog", "internal/multimatch", "internal/pidregistry", "internal/process", "internal/prompt",
 		"internal/bus/statedir", "internal/amount", "internal/suggest", "internal/throttle", "internal/toolname", "internal/permission/rule"},
