@@ -1,17 +1,17 @@
 package agent
 
 import (
-	"regexp"
 	"slices"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 	"github.com/troupe-run/troupe/model"
 )
 
 // knownToolsMax bounds the tools that an earlier history may add to a task.
 const knownToolsMax = 64
 
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var toolName = lazyregexp.New(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // offerKnownTools adds the tools whose results an earlier history holds and that
 // the task does not offer: a provider requires every tool that a transcript names.

@@ -1,12 +1,12 @@
 package agent
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/lazyregexp"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -14,7 +14,7 @@ import (
 const reportedBytesMax = 600
 
 // reportedPattern matches answers in which models say that they may not act.
-var reportedPattern = regexp.MustCompile(`(?i)\b(` + strings.Join([]string{
+var reportedPattern = lazyregexp.New(`(?i)\b(` + strings.Join([]string{
 	`(need|needs|require|requires|without|awaiting|waiting for|don't have|do not have|lack) (\w+ ){0,3}(permission|permissions|approval)`,
 	`(permission|permissions|approval) (\w+ ){0,3}(is|was|are|were) (required|needed|denied|missing|not granted|not given)`,
 	`(grant|give) me (\w+ ){0,2}(permission|permissions|approval)`,

@@ -100,7 +100,7 @@ var pure = map[string][]string{
 	"internal/namedlimit":        {"agent/spec"},
 	"internal/promptlayer":       {"agent/spec"},
 	"agent/history":              {"agent/spec", "internal/clip", "internal/message", "model"},
-	"agent":                      {"agent/event", "agent/history", "agent/spec", "budget", "internal/clip", "internal/decoder", "internal/estimate", "internal/failure", "internal/intern", "internal/message", "internal/permission", "internal/permission/person", "internal/promptlayer", "internal/schema", "internal/toolname", "model"},
+	"agent":                      {"agent/event", "agent/history", "agent/spec", "budget", "internal/clip", "internal/decoder", "internal/estimate", "internal/failure", "internal/intern", "internal/lazyregexp", "internal/message", "internal/permission", "internal/permission/person", "internal/promptlayer", "internal/schema", "internal/toolname", "model"},
 	"supervisor":                 {"agent", "agent/event", "agent/spec", "budget", "internal/clip", "internal/decoder", "internal/intern", "internal/permission", "internal/promptlayer", "internal/toolname", "model"},
 	"internal/activation":        {"agent", "agent/event", "agent/spec", "mailbox", "model", "supervisor"},
 	"internal/verify":            {"mailbox", "internal/permission/person"}, // it judges the others, so it shares nothing with them but who is a person
