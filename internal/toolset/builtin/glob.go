@@ -48,6 +48,8 @@ func (t *fileTools) globTool() (tool.Tool, error) {
 				return "", err
 			}
 			var files []sizedFile
+			dirs := &dirStack{ws: t.ws}
+			defer dirs.closeDirs()
 			for i, name := range names {
 				if i%ctxEvery == 0 && ctx.Err() != nil {
 					return "", ctx.Err()
@@ -55,7 +57,7 @@ func (t *fileTools) globTool() (tool.Tool, error) {
 				if !match(name) {
 					continue
 				}
-				if size, ok := t.ws.fileSize(name); ok {
+				if size, ok := dirs.fileSize(name); ok {
 					files = append(files, sizedFile{name, size})
 				}
 			}

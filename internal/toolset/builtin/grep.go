@@ -22,6 +22,7 @@ const (
 	grepLineMax       = 2 << 20   // bytes of a line that are searched
 	grepPatternMax    = 16 << 10  // bytes
 	grepWorkers       = 4
+	grepFilesAtOnce   = 16   // neighbors, which are often in one directory, for one worker
 	grepLinesPerCheck = 4096 // lines between checks for cancellation
 )
 
@@ -149,14 +150,17 @@ func (s *grepSearch) searchFiles(ctx context.Context) error {
 	var workers sync.WaitGroup
 	for range s.workers {
 		workers.Go(func() {
-			lines := newLineReader()
+			lines, dirs := newLineReader(), &dirStack{ws: s.ws}
 			defer lines.release()
+			defer dirs.closeDirs()
 			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
+				i := int(next.Add(grepFilesAtOnce)) - grepFilesAtOnce
 				if i >= len(s.names) {
 					return
 				}
-				s.searchFile(ctx, i, lines)
+				for end := min(i+grepFilesAtOnce, len(s.names)); i < end && ctx.Err() == nil; i++ {
+					s.searchFile(ctx, i, lines, dirs)
+				}
 			}
 		})
 	}
@@ -165,9 +169,9 @@ func (s *grepSearch) searchFiles(ctx context.Context) error {
 }
 
 // searchFile searches one file. A file that cannot be read to its end counts as not searched.
-func (s *grepSearch) searchFile(ctx context.Context, i int, lines *lineReader) {
+func (s *grepSearch) searchFile(ctx context.Context, i int, lines *lineReader, dirs *dirStack) {
 	name := s.names[i]
-	size, ok := s.ws.fileSize(name)
+	size, ok := dirs.fileSize(name)
 	if !ok {
 		return // removed, a link or a submodule: not searched
 	}
@@ -175,7 +179,7 @@ func (s *grepSearch) searchFile(ctx context.Context, i int, lines *lineReader) {
 		s.found[i].tooLarge = true
 		return
 	}
-	f, _, err := s.ws.openFile(name)
+	f, err := dirs.openFile(name)
 	if err != nil {
 		return
 	}

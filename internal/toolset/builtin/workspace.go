@@ -120,7 +120,12 @@ func (w *toolWorkspace) resolvePath(tool, name string) (string, error) {
 
 // openFile opens a regular file for reading. It never blocks, because a named pipe may have no writer.
 func (w *toolWorkspace) openFile(name string) (*os.File, fs.FileInfo, error) {
-	f, err := w.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	return openRegular(w.root, filepath.FromSlash(name), name)
+}
+
+// openRegular opens a file of a directory; name is its path for errors.
+func openRegular(dir *os.Root, base, name string) (*os.File, fs.FileInfo, error) {
+	f, err := dir.OpenFile(base, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, pathError(name, err)
 	}
@@ -210,7 +215,11 @@ func (w *toolWorkspace) isReport(name string) bool {
 
 // fileSize returns the size of a regular file; ok is false for anything else.
 func (w *toolWorkspace) fileSize(name string) (size int64, ok bool) {
-	info, err := w.root.Lstat(filepath.FromSlash(name))
+	return regularSize(w.root, filepath.FromSlash(name))
+}
+
+func regularSize(dir *os.Root, base string) (size int64, ok bool) {
+	info, err := dir.Lstat(base)
 	if err != nil || !info.Mode().IsRegular() {
 		return 0, false
 	}
