@@ -44,7 +44,8 @@ type BucketConfig struct {
 	Names names.Names
 	// Replicas of each. Default 1.
 	Replicas int
-	// Alone: the server has one node, in the same process. Then there is no bucket of live nodes.
+	// Alone: the server has one node, in the same process. Then there is no bucket of live nodes, and none of
+	// throttle notices until the node has the first one to keep (see OpenGates).
 	Alone bool
 	// Makers are more connections that may create buckets: a server serves the requests of one connection one after
 	// the other, and syncs each new bucket to the disk. Default: none.
@@ -58,7 +59,8 @@ type Buckets struct {
 	Shards, Nodes jetstream.KeyValue
 	// Runs is the index of runs: a hint, because only the logs are authoritative.
 	Runs jetstream.KeyValue
-	// Gates holds the notices that model providers gave to nodes; keys have a TTL.
+	// Gates holds the notices that model providers gave to nodes; keys have a TTL. It is nil for a node that is alone
+	// and has kept none yet.
 	Gates jetstream.KeyValue
 	// Blobs are payloads too large for an entry, by hash.
 	Blobs jetstream.ObjectStore
@@ -109,8 +111,10 @@ func (c BucketConfig) bindBuckets(ctx context.Context, js jetstream.JetStream) (
 		bind(&b.Nodes, c.Names.NodeBucket())
 	}
 	bind(&b.Runs, c.Names.RunBucket())
-	bind(&b.Gates, c.Names.ThrottleBucket())
 	if err != nil {
+		return nil, err
+	}
+	if bind(&b.Gates, c.Names.ThrottleBucket()); err != nil && (!c.Alone || !errors.Is(err, jetstream.ErrBucketNotFound)) {
 		return nil, err
 	}
 	if b.Blobs, err = js.ObjectStore(ctx, c.Names.BlobStore()); err != nil {
@@ -119,12 +123,27 @@ func (c BucketConfig) bindBuckets(ctx context.Context, js jetstream.JetStream) (
 	return b, nil
 }
 
-// bucketStreams are the streams behind the buckets.
+// OpenGates creates the bucket of throttle notices, if it is missing, and opens it.
+func (c BucketConfig) OpenGates(ctx context.Context, js jetstream.JetStream) (jetstream.KeyValue, error) {
+	if err := c.makeStream(ctx, js, c.gateStream()); err != nil {
+		return nil, fmt.Errorf("bus: %s: %w", c.Names.ThrottleBucket(), err)
+	}
+	gates, err := js.KeyValue(ctx, c.Names.ThrottleBucket())
+	if err != nil {
+		return nil, fmt.Errorf("bus: bucket %s: %w", c.Names.ThrottleBucket(), err)
+	}
+	return gates, nil
+}
+
+func (c BucketConfig) gateStream() jetstream.StreamConfig {
+	return c.keyStream(c.Names.ThrottleBucket(), GateBytesMax)
+}
+
+// bucketStreams are the streams behind the buckets that OpenBuckets creates.
 func (c BucketConfig) bucketStreams() []jetstream.StreamConfig {
-	list := []jetstream.StreamConfig{c.keyStream(c.Names.ShardBucket(), BucketBytesMax), c.keyStream(c.Names.RunBucket(), BucketBytesMax),
-		c.keyStream(c.Names.ThrottleBucket(), GateBytesMax), c.blobStream()}
+	list := []jetstream.StreamConfig{c.keyStream(c.Names.ShardBucket(), BucketBytesMax), c.keyStream(c.Names.RunBucket(), BucketBytesMax), c.blobStream()}
 	if !c.Alone {
-		list = append(list, c.keyStream(c.Names.NodeBucket(), BucketBytesMax))
+		list = append(list, c.gateStream(), c.keyStream(c.Names.NodeBucket(), BucketBytesMax))
 	}
 	return list
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
@@ -172,6 +175,36 @@ func TestReportedRateHoldsForTheCluster(t *testing.T) {
 	if took := p.times[len(p.times)-1].Sub(p.times[0]); len(p.times) != 8 || took < 5*time.Second {
 		t.Errorf("%d requests in %v", len(p.times), took)
 	}
+}
+
+// A node that is alone creates the bucket of notices when a provider reports a rate, and knows the rate after a restart.
+func TestReportedRateOutlivesANodeThatIsAlone(t *testing.T) {
+	t.Parallel()
+	p, state := newPacedProvider(t), t.TempDir()
+	p.report(60, 59, false)
+	start := func() *Node { return startNode(t, state, p.useProvider(t)) }
+	h := start()
+	js, err := jetstream.New(h.logConn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.KeyValue(t.Context(), h.names.ThrottleBucket()); !errors.Is(err, jetstream.ErrBucketNotFound) {
+		t.Errorf("there is a bucket of notices without a notice: %v", err)
+	}
+	runMany(t, h, 1)
+	waitUntil(t, "the rate is kept", func() bool {
+		b, err := js.KeyValue(t.Context(), h.names.ThrottleBucket())
+		if err != nil {
+			return false
+		}
+		status, err := b.Status(t.Context())
+		return err == nil && status.Values() > 0
+	})
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h = start()
+	waitUntil(t, "the node knows the rate again", func() bool { return throttleStatus(t, h).Requests == 60 })
 }
 
 // A setting of one node holds on all nodes, and no header raises it.

@@ -26,9 +26,10 @@ import (
 // runs into the limits by itself: at most as many more refusals as there are nodes.
 type throttleSync struct {
 	js         jetstream.JetStream
-	bucket     jetstream.KeyValue
-	name       string // of the bucket
-	id         string // of this node
+	bucket     jetstream.KeyValue // nil: a node that is alone has kept no notice yet
+	buckets    bus.BucketConfig   // to create it
+	name       string             // of the bucket
+	id         string             // of this node
 	localNode  func() *actors.Node
 	countNodes func() int // that are live
 	warn       func(what string, err error)
@@ -76,7 +77,7 @@ func (n *Node) newThrottleSync(b *bus.Buckets) (*throttleSync, error) {
 	}
 	var id [8]byte
 	rand.Read(id[:]) // never fails: crypto/rand ends the process instead
-	g := &throttleSync{js: js, bucket: b.Gates, name: n.names.ThrottleBucket(), id: hex.EncodeToString(id[:]), countNodes: n.logOwner.CountSharers, pending: map[string]pendingNotice{}, kept: map[string]keptRates{},
+	g := &throttleSync{js: js, bucket: b.Gates, buckets: bus.BucketConfig{Names: n.names}, name: n.names.ThrottleBucket(), id: hex.EncodeToString(id[:]), countNodes: n.logOwner.CountSharers, pending: map[string]pendingNotice{}, kept: map[string]keptRates{},
 		localNode: func() *actors.Node { return n.actorNode }, wakeup: make(chan struct{}, 1),
 		warn: func(what string, err error) { n.cfg.Logger.Warn(what, "error", err) }}
 	return g, nil
@@ -116,7 +117,7 @@ func (g *throttleSync) run(ctx context.Context) {
 	}
 	defer func() { stop() }()
 	for {
-		if watch == nil || time.Since(read) > noticeRewatch {
+		if g.bucket != nil && (watch == nil || time.Since(read) > noticeRewatch) {
 			stop()
 			read = time.Now()
 			if w, err := g.bucket.WatchAll(ctx); err == nil {
@@ -208,6 +209,11 @@ func (g *throttleSync) put(ctx context.Context, key string, n throttle.Notice, t
 	}
 	soon, cancel := context.WithTimeout(ctx, noticeTimeout)
 	defer cancel()
+	if g.bucket == nil {
+		if g.bucket, err = g.buckets.OpenGates(soon, g.js); err != nil {
+			return err
+		}
+	}
 	return bus.PutWithTTL(soon, g.js, g.name, key, data, ttl)
 }
 

@@ -160,8 +160,8 @@ func TestBucketsAreThoseOfTheLibrary(t *testing.T) {
 	}
 }
 
-// A node that is alone on its server has no bucket of live nodes, and a node that joins creates it. Each stream is
-// described on the disk once.
+// A node that is alone on its server has no bucket of live nodes, and a node that joins creates it. The bucket of throttle
+// notices is created with the first one and found at the next start. Each stream is described on the disk once.
 func TestBucketsOfANodeThatIsAlone(t *testing.T) {
 	e := startServer(t, embedded.Config{DontListen: true, Lazy: true})
 	nc, more := connectAs(t, e, bus.RoleNode), connectAs(t, e, bus.RoleNode)
@@ -170,10 +170,20 @@ func TestBucketsOfANodeThatIsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{Alone: true, Makers: []*nats.Conn{more}})
-	if err != nil || b.Nodes != nil {
+	if err != nil || b.Nodes != nil || b.Gates != nil {
 		t.Fatalf("%v, %v", b, err)
 	}
-	if b, err = bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{}); err != nil || b.Nodes == nil {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gates, err := (bus.BucketConfig{Alone: true}).OpenGates(t.Context(), js); err != nil || gates == nil {
+		t.Fatalf("%v, %v", gates, err)
+	}
+	if b, err = bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{Alone: true}); err != nil || b.Nodes != nil || b.Gates == nil {
+		t.Fatalf("%v, %v", b, err)
+	}
+	if b, err = bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{}); err != nil || b.Nodes == nil || b.Gates == nil {
 		t.Fatalf("%v, %v", b, err)
 	}
 	if err := nc.Flush(); err != nil {
