@@ -110,6 +110,9 @@ func TestGitNumstatFindsHotFilesAuthorsAndLargeCommits(t *testing.T) {
 	b.runGit("merge", "-q", "--no-edit", "side")
 	b.wantLines(b.callTool("git_numstat", `{}`), "# files", "2\t3\t1\t2\thot", "1\t1\t0\t1\tcold", "1\t1\t0\t1\tside", "# authors", "2\tAnn", "1\tBo", "# large commits",
 		second+"\t2024-05-02\tBo\t2\t2\t2\theat", first+"\t2024-05-01\tAnn\t3\t0\t3\tfirst", side+"\t2024-05-03\tAnn\t1\t0\t1\tside", "[3 commits]")
+	if all, inTwoParts := b.callTool("git_numstat", `{}`), b.callTool("git_numstat", `{"limit":3}`); inTwoParts != all {
+		t.Errorf("3 commits read in two parts: %s, want %s", inTwoParts, all)
+	}
 	b.wantLines(b.callTool("git_numstat", `{"limit":1}`), "# files", "1\t1\t0\t1\tside", "# authors", "1\tAnn", "# large commits", side+"\t2024-05-03\tAnn\t1\t0\t1\tside", "[1 commits]")
 }
 

@@ -68,14 +68,10 @@ func (t *gitTools) numstatText(ctx context.Context, in numstatArgs) (string, err
 	if limit <= 0 {
 		limit = numstatCommitsDefault
 	}
-	args := []string{"log", "-z", "-M", "--numstat", "--no-merges", "--no-ext-diff", "--no-textconv", "--ignore-submodules",
-		"--no-color", "--date=short", "--format=%x1e%H%x1f%ad%x1f%aN%x1f%s", "-n", strconv.Itoa(limit)}
-	args = append(append(args, v.relativeFlags()...), "HEAD")
-	out, slow, err := v.logLimited(ctx, append(args, v.pathScope(".")...)...)
+	changes, partly, err := v.readChanges(ctx, limit)
 	if err != nil {
 		return "", err
 	}
-	changes := parseNumstat(out.text)
 	for i := range changes {
 		changes[i].files = slices.DeleteFunc(changes[i].files, func(f fileChange) bool { return t.ws.isExcluded(f.path) })
 	}
@@ -90,11 +86,52 @@ func (t *gitTools) numstatText(ctx context.Context, in numstatArgs) (string, err
 	if v.shallow {
 		b.WriteString("; shallow clone")
 	}
-	if slow || out.cut {
+	if partly {
 		b.WriteString("; older ones not read")
 	}
 	b.WriteString("]")
 	return b.String(), nil
+}
+
+// readChanges reads the newest commits that are no merges, in two commands at once: git compares the trees and files
+// of one commit after the other, on one core. partly reports that older commits are missing.
+func (v *gitView) readChanges(ctx context.Context, limit int) (changes []commitChange, partly bool, err error) {
+	newer, older := v.startNumstat(ctx, 0, limit-limit/2), v.startNumstat(ctx, limit-limit/2, limit/2)
+	first, second := <-newer, <-older
+	switch changes = parseNumstat(first.out.text); {
+	case first.err != nil:
+		return nil, false, first.err
+	case first.slow || first.out.cut:
+		return changes, true, nil
+	case second.err != nil:
+		return nil, false, second.err
+	}
+	return append(changes, parseNumstat(second.out.text)...), second.slow || second.out.cut, nil
+}
+
+// numstatResult is what one command answered.
+type numstatResult struct {
+	out  gitOutput
+	slow bool
+	err  error
+}
+
+// startNumstat starts to read commits behind the newest ones that are skipped.
+func (v *gitView) startNumstat(ctx context.Context, skip, limit int) <-chan numstatResult {
+	answer := make(chan numstatResult, 1)
+	if limit == 0 {
+		answer <- numstatResult{}
+		return answer
+	}
+	args := []string{"log", "-z", "-M", "--numstat", "--no-merges", "--no-ext-diff", "--no-textconv", "--ignore-submodules",
+		"--no-color", "--date=short", "--format=%x1e%H%x1f%ad%x1f%aN%x1f%s", "--skip=" + strconv.Itoa(skip), "-n", strconv.Itoa(limit)}
+	args = append(append(args, v.relativeFlags()...), "HEAD")
+	go func() {
+		var r numstatResult
+		r.out, r.slow, r.err = v.logLimited(ctx, append(args, v.pathScope(".")...)...)
+		answer <- r
+	}()
+	return answer
 }
 
 // parseNumstat reads `git log -z --numstat`: a commit is a token that begins
