@@ -46,16 +46,18 @@ func compileLinePattern(pattern string) (*linePattern, error) {
 		return plain, nil //nolint:nilerr // the analysis is not done
 	}
 	p, rest, words := &linePattern{}, []*syntax.Regexp{}, []multimatch.Word{}
-	for _, part := range alternatives(tree) {
-		text := part.String()
+	parts := alternatives(tree)
+	for _, part := range parts {
 		found := analyzePattern(part.Simplify()).neededWords()
 		if !areUseful(found) || len(words)+len(found) > literalsMax || len(p.needed) == alternativesMax {
 			rest = append(rest, part)
 			continue
 		}
-		re, err := regexp.Compile(text)
-		if err != nil {
-			return plain, nil //nolint:nilerr // a part on its own is too large, and the whole is not
+		re := whole
+		if len(parts) > 1 { // the text of a part is made anew, which takes longer than to compile it
+			if re, err = regexp.Compile(part.String()); err != nil {
+				return plain, nil //nolint:nilerr // a part on its own is too large, and the whole is not
+			}
 		}
 		for _, w := range found {
 			words = append(words, multimatch.Word{Text: w, Tag: 1 << len(p.needed)})
@@ -63,9 +65,10 @@ func compileLinePattern(pattern string) (*linePattern, error) {
 		}
 		p.needed = append(p.needed, re)
 	}
-	if len(words) > 0 {
-		p.words = multimatch.New(words)
+	if len(p.needed) == 0 {
+		return plain, nil
 	}
+	p.words = multimatch.New(words)
 	if len(rest) > 0 {
 		if p.rest, err = regexp.Compile((&syntax.Regexp{Op: syntax.OpAlternate, Flags: tree.Flags, Sub: rest}).String()); err != nil {
 			return plain, nil //nolint:nilerr // as above
