@@ -1,7 +1,9 @@
 package node
 
 import (
+	"cmp"
 	"context"
+	"sync"
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
@@ -40,13 +42,15 @@ func (o storageOpener) open(ctx context.Context) (s storage, err error) {
 	if o.embedded != nil {
 		logs, blobs = o.embedded.StoreShares() // of a disk that may be small
 	}
-	if o.embedded != nil && o.embedded.LogStore() == statedir.LogsInFiles {
-		files, err := local.Open(ctx, local.Config{Dir: statedir.LogsDir(o.embedded.StateDir()), BytesMax: uint64(logs), Lazy: o.cfg.Lazy,
-			Stalled: o.stalled, Logger: o.cfg.Logger})
-		if err != nil {
-			return s, err
-		}
-		s.logs = files
+	inFiles := o.embedded != nil && o.embedded.LogStore() == statedir.LogsInFiles
+	var opening sync.WaitGroup
+	var files *local.Store
+	var filesErr error
+	if inFiles { // while the server creates the buckets: both wait for the disk
+		opening.Go(func() {
+			files, filesErr = local.Open(ctx, local.Config{Dir: statedir.LogsDir(o.embedded.StateDir()), BytesMax: uint64(logs), Lazy: o.cfg.Lazy,
+				Stalled: o.stalled, Logger: o.cfg.Logger})
+		})
 	}
 	err = o.awaitLeaders(ctx, func(ctx context.Context) (err error) {
 		if o.embedded == nil {
@@ -54,7 +58,7 @@ func (o storageOpener) open(ctx context.Context) (s storage, err error) {
 				return err
 			}
 		}
-		if s.logs == nil {
+		if s.logs == nil && !inFiles {
 			if s.streams, err = o.openStreams(ctx, logs); err != nil {
 				return err
 			}
@@ -66,7 +70,10 @@ func (o storageOpener) open(ctx context.Context) (s storage, err error) {
 		}
 		return err
 	})
-	return s, err
+	if opening.Wait(); files != nil {
+		s.logs = files
+	}
+	return s, cmp.Or(filesErr, err)
 }
 
 // openStreams opens the logs in JetStream.
