@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
@@ -72,10 +73,9 @@ const (
 
 // Limits of an activation.
 const (
-	RequestsMax     = 1024 // commands from outside that an actor accepts
-	StartsMax       = 3    // claims without a Checkpoint between them
-	scratchBytesMax = 1024 // bytes that an activation keeps for hashing
-	CheckpointGap   = 64   // entries after which an actor that posts nothing claims its ack floor
+	RequestsMax   = 1024 // commands from outside that an actor accepts
+	StartsMax     = 3    // claims without a Checkpoint between them
+	CheckpointGap = 64   // entries after which an actor that posts nothing claims its ack floor
 )
 
 // ErrDamaged says that the log is not what one of its own entries says it was. Users read its
@@ -113,7 +113,7 @@ type LogReader struct {
 	requests             map[string]struct{}
 	floor                uint64 // the highest claimed
 	chain                [sha256.Size]byte
-	scratch              []byte      // of extend
+	hasher               hash.Hash   // of extendHash
 	hashes               []chainHash // of the log up to base+1, base+2, …
 	base                 uint64
 	claimed              uint64         // the index of the last own entry: it claimed an ack floor
@@ -230,11 +230,13 @@ func (l *LogReader) Next(m mailbox.Message) Read {
 
 // extendHash extends the chain of hashes over the log as it is.
 func (l *LogReader) extendHash(data []byte) {
-	l.scratch = append(append(l.scratch[:0], l.chain[:]...), data...)
-	l.chain = sha256.Sum256(l.scratch)
-	if cap(l.scratch) > scratchBytesMax {
-		l.scratch = nil
+	if l.hasher == nil {
+		l.hasher = sha256.New()
 	}
+	l.hasher.Reset()
+	_, _ = l.hasher.Write(l.chain[:]) // a hash returns no error
+	_, _ = l.hasher.Write(data)
+	l.hasher.Sum(l.chain[:0])
 	l.hashes = append(l.hashes, chainHash(l.chain[:16]))
 }
 
