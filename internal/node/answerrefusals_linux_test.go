@@ -34,7 +34,7 @@ type answererTask struct {
 	Servers, User, Password string // or by the port
 	URL, Token              string // or over HTTP
 	Answer                  client.AnswerRequest
-	Lines                   string // instead of Answer: lines of the protocol of NATS, on the port
+	Lines                   string // instead of Answer: lines of the protocol of NATS
 }
 
 // answerAsProgram answers, and returns what came of it.
@@ -98,7 +98,11 @@ const rawInbox = "_INBOX_client.raw"
 // sendLines sends lines as a program does that speaks the protocol itself, and returns the refusal, "taken", or "ended" if the
 // connection ends without a reply.
 func (task answererTask) sendLines() string {
-	conn, err := net.Dial("tcp", strings.TrimPrefix(task.Servers, "nats://"))
+	network, address := "tcp", strings.TrimPrefix(task.Servers, "nats://")
+	if path, ok := strings.CutPrefix(task.Servers, "unix://"); ok {
+		network, address = "unix", path
+	}
+	conn, err := net.Dial(network, address)
 	if err != nil {
 		return err.Error()
 	}
@@ -116,6 +120,7 @@ func (task answererTask) sendLines() string {
 			return "ended"
 		case strings.HasPrefix(line, "MSG "):
 			return "taken"
+		case strings.HasPrefix(line, "-ERR 'Permissions Violation"): // of another message
 		case strings.HasPrefix(line, "-ERR"):
 			return line
 		case strings.HasPrefix(line, "HMSG "):

@@ -31,6 +31,21 @@ func (f *proxyListener) isDecision(line []byte) bool {
 	return slices.Contains(decisionVerbs, verb)
 }
 
+// isUnambiguous reports whether the server reads the same message in a line, and after it, as this front does. The server
+// drops the last byte of a line with a carriage return anywhere in it, and takes the line after a verb without arguments for
+// its arguments: behind such a line, a decision could pass as the payload of another message. No client library sends one.
+func isUnambiguous(line []byte) bool {
+	text := bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+	if bytes.IndexByte(text, '\r') >= 0 {
+		return false
+	}
+	fields := bytes.Fields(text)
+	if len(fields) == 1 {
+		return bytes.EqualFold(fields[0], []byte("PING")) || bytes.EqualFold(fields[0], []byte("PONG"))
+	}
+	return len(fields) > 1
+}
+
 // forwardAgent carries what the program of an agent sends by the socket.
 func (r *connRelay) forwardAgent() {
 	in := bufio.NewReaderSize(r.out, ControlLineMax)
@@ -38,6 +53,9 @@ func (r *connRelay) forwardAgent() {
 		line, err := in.ReadSlice('\n')
 		if err != nil { // the end, or a line that the server refuses for its length
 			_, _ = r.in.Write(line)
+			return
+		}
+		if !isUnambiguous(line) {
 			return
 		}
 		switch {

@@ -62,3 +62,17 @@ func TestMessagesOfAgentsAreMarked(t *testing.T) {
 		}
 	}
 }
+
+// The front ends a connection at a line that the server may read as another message than the front does.
+func TestAttackAmbiguousLinesEndTheConnection(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]bool{
+		"PUB a 5\r\n": true, "pub\ta\tb\t5\n": true, "PING\r\n": true, "pong\n": true, "CONNECT {\"user\":\"a b\"}\r\n": true, "SUB a 1\r\n": true, "UNSUB 1\r\n": true, "CONNECT {\"name\":\"a\u00a0b\"}\r\n": true,
+		"PUB a\r 50\n": false, "PUB a 50\r \n": false, "PUB a 5\r\r\n": false, "PUB \n": false, "PUB \r\n": false, "HPUB\t\n": false, "INFO\n": false, "-ERR \n": false,
+		"CONNECT \n": false, "\r\n": false, " \n": false,
+	} {
+		if got := isUnambiguous([]byte(line)); got != want {
+			t.Errorf("%q: %v", line, got)
+		}
+	}
+}

@@ -44,6 +44,9 @@ func (c *eventClient) forward() {
 			_, _ = c.relay.in.Write(line)
 			return
 		}
+		if !isUnambiguous(line) {
+			return
+		}
 		if c.keepLine(line) {
 			continue
 		}
