@@ -26,7 +26,7 @@ const ancestorsMax = 4096
 // agent (the command of a tool or a hook, an MCP server), or by a descendant of one. Such a program runs below a
 // keeper or the helper of the sandbox, whatever its environment, group or session: a keeper is a subreaper. It is
 // also true if no process has that end open, because then its holder is unknown: it has closed, or its descriptor is on
-// its way between processes. It is false for other users and other machines.
+// its way between processes. It is false for other machines.
 func IsAgentPeer(conn net.Conn) bool {
 	if local, ok := conn.(*net.UnixConn); ok {
 		return isAgentUnixPeer(local)
@@ -42,13 +42,32 @@ func isAgentUnixPeer(conn *net.UnixConn) bool {
 	}
 	var who *unix.Ucred
 	var failed error
-	if err := raw.Control(func(fd uintptr) { who, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil || failed != nil {
+	handle := -1
+	if err := raw.Control(func(fd uintptr) {
+		if who, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); failed != nil {
+			return
+		}
+		handle, failed = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD)
+	}); err != nil || who == nil {
 		return true
 	}
 	if who.Pid <= 0 { // of another namespace of processes, in which no program of this node can be
 		return false
 	}
-	return isAgentProcess(int(who.Pid))
+	if errors.Is(failed, unix.ENOPROTOOPT) { // before Linux 6.5
+		return isAgentProcess(int(who.Pid))
+	}
+	if failed != nil {
+		return true // it has ended
+	}
+	defer func() { _ = unix.Close(handle) }()
+	return isAgentHandle(handle, int(who.Pid), isAgentProcess)
+}
+
+// isAgentHandle is isAgentProcess for the process of a handle. A program may connect, hand its connection to a child and
+// end: its number then is free, and another process may get it.
+func isAgentHandle(handle, pid int, isAgent func(pid int) bool) bool {
+	return isAgent(pid) || errors.Is(unix.PidfdSendSignal(handle, 0, nil, 0), unix.ESRCH)
 }
 
 // IsAgentPeerTCP is IsAgentPeer for the two addresses of a TCP connection, as the server sees them.
@@ -61,13 +80,15 @@ func IsAgentPeerTCP(remote, local string) bool {
 	if err != nil {
 		return true
 	}
-	own, found := socketsBetween(there, here)
-	if !found {
+	sockets := socketsBetween(there, here)
+	if len(sockets.inodes) == 0 {
 		return true // it has been closed
 	}
-	if len(own) == 0 {
-		return false // it is of another user
-	}
+	return isHeldByAgent(sockets, func() peerSockets { return socketsBetween(there, here) })
+}
+
+// isHeldByAgent reports whether an agent's program has one of these sockets open, or may have. again looks for them once more.
+func isHeldByAgent(sockets peerSockets, again func() peerSockets) bool {
 	pids, err := listProcesses()
 	if err != nil {
 		return true // nothing shows who it is
@@ -76,14 +97,16 @@ func IsAgentPeerTCP(remote, local string) bool {
 	for _, pid := range pids {
 		if !isAgentProcess(pid) {
 			others = append(others, pid)
-		} else if holdsSocket(pid, own) != heldNot {
+		} else if holdsSocket(pid, sockets.inodes) != heldNot {
 			return true
 		}
 	}
+	if !sockets.own { // of another user, whose processes hide what they have open
+		return false
+	}
 	// Descriptors on their way between processes and registered files of io_uring are in no table: a socket without a
 	// holder proves nothing.
-	still, _ := socketsBetween(there, here)
-	return !isHeldBy(others, own) || !slices.Equal(own, still)
+	return !isHeldBy(others, sockets.inodes) || !slices.Equal(sockets.inodes, again().inodes)
 }
 
 // isHeldBy reports whether one of these processes has one of these sockets open. Few threads have a table of their own,
@@ -108,22 +131,28 @@ func isThisMachine(peer netip.Addr, own func() ([]net.Addr, error)) bool {
 	})
 }
 
-// socketsBetween returns the inodes of this user's sockets with these addresses; found is false if no user has one.
-func socketsBetween(local, remote netip.AddrPort) (inodes []string, found bool) {
+// peerSockets are the sockets that may be the other end of a connection. Those of this user (own) go before others: a
+// program of an agent may have its socket under another user (setuid programs, the ids that newuidmap grants).
+type peerSockets struct {
+	inodes []string
+	own    bool
+}
+
+// socketsBetween returns the sockets with these addresses.
+func socketsBetween(local, remote netip.AddrPort) peerSockets {
 	s, err := findSocket(local, remote)
 	switch {
 	case errors.Is(err, errNoSocket):
-		return nil, false
+		return peerSockets{}
 	case err != nil: // the kernel does not answer such questions, or a container does not let them through
 		return listedSockets(local.Port(), remote.Port())
-	case s.uid != uint32(os.Getuid()):
-		return nil, true
 	}
-	return []string{strconv.FormatUint(uint64(s.inode), 10)}, true
+	return peerSockets{[]string{strconv.FormatUint(uint64(s.inode), 10)}, s.uid == uint32(os.Getuid())}
 }
 
 // listedSockets is socketsBetween by the lists of all sockets, for any addresses with these ports.
-func listedSockets(local, remote uint16) (inodes []string, found bool) {
+func listedSockets(local, remote uint16) peerSockets {
+	var own, foreign []string
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		text, err := os.ReadFile(table)
 		if err != nil {
@@ -134,12 +163,17 @@ func listedSockets(local, remote uint16) (inodes []string, found bool) {
 			if len(f) < 10 || !strings.HasSuffix(f[1], fmt.Sprintf(":%04X", local)) || !strings.HasSuffix(f[2], fmt.Sprintf(":%04X", remote)) || f[9] == "0" {
 				continue
 			}
-			if found = true; f[7] == strconv.Itoa(os.Getuid()) {
-				inodes = append(inodes, f[9])
+			if f[7] == strconv.Itoa(os.Getuid()) {
+				own = append(own, f[9])
+			} else {
+				foreign = append(foreign, f[9])
 			}
 		}
 	}
-	return inodes, found
+	if len(own) > 0 {
+		return peerSockets{own, true}
+	}
+	return peerSockets{foreign, false}
 }
 
 // holding says whether a process has a socket open.

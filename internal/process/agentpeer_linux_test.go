@@ -60,7 +60,7 @@ func TestAttackSocketsInTablesOfThreads(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	own, _ := socketsBetween(taken.RemoteAddr().(*net.TCPAddr).AddrPort(), taken.LocalAddr().(*net.TCPAddr).AddrPort())
+	own := socketsBetween(taken.RemoteAddr().(*net.TCPAddr).AddrPort(), taken.LocalAddr().(*net.TCPAddr).AddrPort()).inodes
 	self := unix.Getpid()
 	if tableHolds("/proc/self/fd", own) != heldNot {
 		t.Fatal("the socket is in the table of the process: this test shows nothing")

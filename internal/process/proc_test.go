@@ -153,6 +153,10 @@ func TestMain(m *testing.M) {
 		runNode(script)
 		syscall.Exit(0)
 	}
+	if address := os.Getenv(dialVar); address != "" {
+		dialAsProgram(address)
+		syscall.Exit(0)
+	}
 	if os.Getenv(lookVar) != "" {
 		readWithoutBlocking()
 		syscall.Exit(0) // os.Exit sleeps for a second under the race detector

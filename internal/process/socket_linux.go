@@ -88,7 +88,7 @@ func readSocket(b []byte) (tcpSocket, error) {
 		return tcpSocket{}, fmt.Errorf("the kernel's reply has only %d bytes", len(b))
 	}
 	s := tcpSocket{uid: host.Uint32(body[64:]), inode: host.Uint32(body[68:])}
-	if s.inode == 0 { // it waits for late packets
+	if s.inode == 0 || body[1] == unix.BPF_TCP_LISTEN { // it waits for late packets; or none has these addresses, and another program listens there
 		return tcpSocket{}, errNoSocket
 	}
 	return s, nil

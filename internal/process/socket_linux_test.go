@@ -45,8 +45,8 @@ func TestASocketIsFoundByItsAddresses(t *testing.T) {
 			}
 			seen[s.inode] = true
 			local, remote := ends(c)
-			if list, found := listedSockets(local.Port(), remote.Port()); !found || list[0] != strconv.FormatUint(uint64(s.inode), 10) {
-				t.Errorf("%s: the list has %v, the kernel says %d", address, list, s.inode)
+			if list := listedSockets(local.Port(), remote.Port()); !list.own || list.inodes[0] != strconv.FormatUint(uint64(s.inode), 10) {
+				t.Errorf("%s: the list has %+v, the kernel says %d", address, list, s.inode)
 			}
 			if tableHolds("/proc/self/fd", []string{strconv.FormatUint(uint64(s.inode), 10)}) != heldOpen {
 				t.Errorf("%s: socket %d is not open in this process", address, s.inode)
