@@ -39,7 +39,8 @@ type Ticket struct {
 	size          int
 	serve, refuse func()
 
-	timer *time.Timer
+	timer   *time.Timer
+	arrival uint64
 }
 
 // foreignReplies is the prefix of the subjects on which a server passes replies to another
@@ -71,22 +72,39 @@ type slotShare struct {
 	turn             uint64
 }
 
+// isUnused reports whether nothing runs or waits.
+func (s *slotShare) isUnused() bool { return s.running == 0 && s.waiting == 0 }
+
+// sourceShare is the share of a source, with its waiting requests, the oldest first.
+type sourceShare struct {
+	slotShare
+	group   *slotShare
+	tickets []*Ticket
+	place   int // in Queue.waiters, while one waits
+}
+
+func (s *sourceShare) oldest() uint64 { return s.tickets[0].arrival }
+func (s *sourceShare) newest() uint64 { return s.tickets[len(s.tickets)-1].arrival }
+
 // Queue assigns the slots of one verb to requests: immediately if there is room, else in
 // turns. The number and the bytes of waiting requests are bounded; beyond that the source
-// with the most of either loses its newest request.
+// with the most of either loses its newest request. A request that is refused must cost little more than it
+// costs to send: all owners share the subscription of a verb, and whatever a decision takes, the others wait for it. So
+// a decision looks at the sources that wait, and not at each request.
 type Queue struct {
-	mu      sync.Mutex
-	running int
-	waiting []*Ticket // oldest first
-	bytes   int
-	turn    uint64
-	shares  map[string]*slotShare // groups and sources that run or wait
-	asks    map[string]struct{}   // requests with a name that run or wait
+	mu             sync.Mutex
+	running        int
+	waiting, bytes int
+	turn, arrivals uint64
+	groups         map[string]*slotShare   // that run or wait
+	sources        map[string]*sourceShare // that run or wait
+	waiters        []*sourceShare          // of which requests wait, in any order
+	asks           map[string]struct{}     // requests with a name that run or wait
 }
 
 // New returns a queue without requests.
 func New() *Queue {
-	return &Queue{shares: map[string]*slotShare{}, asks: map[string]struct{}{}}
+	return &Queue{groups: map[string]*slotShare{}, sources: map[string]*sourceShare{}, asks: map[string]struct{}{}}
 }
 
 // Enter serves a request now or in its turn, or refuses it. It drops a copy of a request.
@@ -103,12 +121,12 @@ func (l *Queue) Enter(t *Ticket) {
 	next := l.takeNext()
 	var refused []*Ticket
 	for l.bytes > waitingBytesMax {
-		refused = append(refused, l.refuseWaiting(l.pickExcess(func(s *slotShare) int { return s.bytes })))
+		refused = append(refused, l.refuseNewest(l.pickExcess(func(s *slotShare) int { return s.bytes })))
 	}
-	for len(l.waiting) > waitingMax {
-		refused = append(refused, l.refuseWaiting(l.pickExcess(func(s *slotShare) int { return s.waiting })))
+	for l.waiting > waitingMax {
+		refused = append(refused, l.refuseNewest(l.pickExcess(func(s *slotShare) int { return s.waiting })))
 	}
-	if next != t && t.isWaiting(l) {
+	if next != t && !slices.Contains(refused, t) {
 		t.timer = time.AfterFunc(waitMax, func() { l.expireTicket(t) })
 	}
 	l.mu.Unlock()
@@ -118,17 +136,6 @@ func (l *Queue) Enter(t *Ticket) {
 	for _, r := range refused {
 		r.refuse()
 	}
-}
-
-func (t *Ticket) isWaiting(l *Queue) bool { return l.waitingIndex(t) >= 0 }
-
-func (l *Queue) waitingIndex(t *Ticket) int {
-	for i := len(l.waiting) - 1; i >= 0; i-- {
-		if l.waiting[i] == t {
-			return i
-		}
-	}
-	return -1
 }
 
 // Leave gives the slot of a request to the next.
@@ -147,9 +154,13 @@ func (l *Queue) Leave(t *Ticket) {
 // expireTicket refuses a request that has waited for too long.
 func (l *Queue) expireTicket(t *Ticket) {
 	l.mu.Lock()
-	i := l.waitingIndex(t)
+	i := -1
+	if s := l.sources[t.source]; s != nil {
+		i = slices.Index(s.tickets, t)
+	}
 	if i >= 0 {
-		l.refuseWaiting(i)
+		l.dropWaiting(l.sources[t.source], i)
+		delete(l.asks, t.Ask)
 	}
 	l.mu.Unlock()
 	if i >= 0 {
@@ -157,39 +168,65 @@ func (l *Queue) expireTicket(t *Ticket) {
 	}
 }
 
+// sourceOf returns the share of a ticket's source, and makes it if it is missing. The caller holds mu.
+func (l *Queue) sourceOf(t *Ticket) *sourceShare {
+	group, source := l.groups[t.group], l.sources[t.source]
+	if group == nil {
+		group = &slotShare{turn: l.turn} // behind those that had their last turn before it came
+		l.groups[t.group] = group
+	}
+	if source == nil {
+		source = &sourceShare{slotShare: slotShare{turn: l.turn}, group: group}
+		l.sources[t.source] = source
+	}
+	return source
+}
+
 // updateShares changes the shares of a ticket, and removes shares that no request uses. The caller
 // holds mu.
 func (l *Queue) updateShares(t *Ticket, change func(*slotShare)) {
-	for _, name := range []string{t.group, t.source} {
-		s := l.shares[name]
-		if s == nil {
-			s = &slotShare{turn: l.turn} // behind those that had their last turn before it came
-			l.shares[name] = s
-		}
-		change(s)
-		if s.running == 0 && s.waiting == 0 {
-			delete(l.shares, name)
-		}
+	s := l.sourceOf(t)
+	change(&s.slotShare)
+	change(s.group)
+	if s.isUnused() {
+		delete(l.sources, t.source)
+	}
+	if s.group.isUnused() {
+		delete(l.groups, t.group)
 	}
 }
 
 func (l *Queue) appendWaiting(t *Ticket) {
-	l.waiting = append(l.waiting, t)
+	l.arrivals++
+	t.arrival = l.arrivals
+	s := l.sourceOf(t)
+	if len(s.tickets) == 0 {
+		s.place = len(l.waiters)
+		l.waiters = append(l.waiters, s)
+	}
+	s.tickets = append(s.tickets, t)
+	l.waiting++
 	l.bytes += t.size
 	l.updateShares(t, func(s *slotShare) { s.waiting, s.bytes = s.waiting+1, s.bytes+t.size })
 }
 
-// refuseWaiting removes the i-th waiting request, which is not served. The caller holds mu.
-func (l *Queue) refuseWaiting(i int) *Ticket {
-	t := l.dropWaiting(i)
+// refuseNewest removes the newest waiting request of a source, which is not served. The caller holds mu.
+func (l *Queue) refuseNewest(s *sourceShare) *Ticket {
+	t := l.dropWaiting(s, len(s.tickets)-1)
 	delete(l.asks, t.Ask)
 	return t
 }
 
-// dropWaiting removes the i-th waiting request. The caller holds mu.
-func (l *Queue) dropWaiting(i int) *Ticket {
-	t := l.waiting[i]
-	l.waiting = slices.Delete(l.waiting, i, i+1)
+// dropWaiting removes the i-th waiting request of a source. The caller holds mu.
+func (l *Queue) dropWaiting(s *sourceShare, i int) *Ticket {
+	t := s.tickets[i]
+	s.tickets = slices.Delete(s.tickets, i, i+1)
+	if len(s.tickets) == 0 {
+		last := l.waiters[len(l.waiters)-1]
+		l.waiters[s.place], last.place = last, s.place
+		l.waiters = slices.Delete(l.waiters, len(l.waiters)-1, len(l.waiters))
+	}
+	l.waiting--
 	l.bytes -= t.size
 	if t.timer != nil {
 		t.timer.Stop()
@@ -205,48 +242,36 @@ func (l *Queue) takeNext() *Ticket {
 	if l.running >= requestsAtOnce {
 		return nil
 	}
-	best := -1
-	for i, t := range l.waiting {
-		if l.shares[t.group].running < groupAtOnce && l.shares[t.source].running < sourceAtOnce && (best < 0 || l.isBefore(t, l.waiting[best])) {
-			best = i
+	var best *sourceShare
+	for _, s := range l.waiters {
+		if s.group.running < groupAtOnce && s.running < sourceAtOnce && (best == nil || isBefore(s, best)) {
+			best = s
 		}
 	}
-	if best < 0 {
+	if best == nil {
 		return nil
 	}
 	l.turn++
 	l.running++
-	t := l.waiting[best]
+	t := best.tickets[0]
 	l.updateShares(t, func(s *slotShare) { s.running, s.turn = s.running+1, l.turn })
-	return l.dropWaiting(best)
+	return l.dropWaiting(best, 0)
 }
 
-func (l *Queue) isBefore(a, b *Ticket) bool {
-	for _, names := range [][2]string{{a.group, b.group}, {a.source, b.source}} {
-		x, y := l.shares[names[0]], l.shares[names[1]]
-		switch {
-		case names[0] == names[1]:
-		case x.running != y.running:
-			return x.running < y.running
-		default:
-			return x.turn < y.turn
-		}
-	}
-	return false // the older one
+// isBefore reports whether it is the turn of a before that of b.
+func isBefore(a, b *sourceShare) bool {
+	return cmp.Or(
+		cmp.Compare(a.group.running, b.group.running), cmp.Compare(a.group.turn, b.group.turn),
+		cmp.Compare(a.running, b.running), cmp.Compare(a.turn, b.turn), cmp.Compare(a.oldest(), b.oldest()),
+	) < 0
 }
 
-// pickExcess returns the newest waiting request of the source with the highest value of size,
-// in the group with the highest. The caller holds mu.
-func (l *Queue) pickExcess(size func(*slotShare) int) int {
-	worst := len(l.waiting) - 1
-	for i := worst - 1; i >= 0; i-- {
-		t, w := l.waiting[i], l.waiting[worst]
-		group, most := size(l.shares[t.group]), size(l.shares[w.group])
-		if group > most || group == most && size(l.shares[t.source]) > size(l.shares[w.source]) {
-			worst = i
-		}
-	}
-	return worst
+// pickExcess returns the source with the highest value of size, in the group with the highest; among equals, that of the
+// newest request. The caller holds mu.
+func (l *Queue) pickExcess(size func(*slotShare) int) *sourceShare {
+	return slices.MaxFunc(l.waiters, func(a, b *sourceShare) int {
+		return cmp.Or(cmp.Compare(size(a.group), size(b.group)), cmp.Compare(size(&a.slotShare), size(&b.slotShare)), cmp.Compare(a.newest(), b.newest()))
+	})
 }
 
 // SizeOf is the memory of a request that waits, with its headers.

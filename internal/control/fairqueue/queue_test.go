@@ -2,8 +2,10 @@ package fairqueue
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // manualSlots is a Queue whose requests end when the test ends them.
@@ -21,6 +23,8 @@ func (s *manualSlots) enterOwned(owner, reply string, size int) {
 		func() { s.refused = append(s.refused, reply) })
 	s.Enter(t)
 }
+
+func (s *manualSlots) shares() int { return len(s.groups) + len(s.sources) + len(s.waiters) }
 
 func (s *manualSlots) endOldest() {
 	t := s.running[0]
@@ -58,8 +62,8 @@ func TestAttackOneConnectionTakesItsShareOnly(t *testing.T) {
 		for range 3 * waitingMax {
 			s.enterRequest("_INBOX_client.hog.1", 10)
 		}
-		if len(s.served) != sourceAtOnce || len(s.waiting) != waitingMax || len(s.refused) != 2*waitingMax-sourceAtOnce {
-			t.Fatalf("%d served, %d wait, %d refused", len(s.served), len(s.waiting), len(s.refused))
+		if len(s.served) != sourceAtOnce || s.waiting != waitingMax || len(s.refused) != 2*waitingMax-sourceAtOnce {
+			t.Fatalf("%d served, %d wait, %d refused", len(s.served), s.waiting, len(s.refused))
 		}
 		s.enterRequest("_INBOX_client.other.1", 10)
 		s.enterRequest("_INBOX.watcher.1", 10)
@@ -70,7 +74,7 @@ func TestAttackOneConnectionTakesItsShareOnly(t *testing.T) {
 		for i := range 200 {
 			s.enterRequest(fmt.Sprintf("_INBOX_client.x%d.1", i), 10)
 		}
-		if n := s.shares["_INBOX_client"].running; n != groupAtOnce {
+		if n := s.groups["_INBOX_client"].running; n != groupAtOnce {
 			t.Errorf("one group has %d under way, want %d", n, groupAtOnce)
 		}
 		for i := range 20 { // all slots
@@ -85,14 +89,14 @@ func TestAttackOneConnectionTakesItsShareOnly(t *testing.T) {
 			t.Errorf("the next turn went to %s", got)
 		}
 		s.enterRequest("_INBOX.big.1", waitingBytesMax+1)
-		if s.bytes > waitingBytesMax || len(s.waiting) > waitingMax {
-			t.Errorf("%d bytes and %d requests wait", s.bytes, len(s.waiting))
+		if s.bytes > waitingBytesMax || s.waiting > waitingMax {
+			t.Errorf("%d bytes and %d requests wait", s.bytes, s.waiting)
 		}
 		for len(s.running) > 0 {
 			s.endOldest()
 		}
-		if len(s.waiting) != 0 || s.bytes != 0 || s.Queue.running != 0 || len(s.shares) != 0 {
-			t.Errorf("left: %d waiting, %d bytes, %d running, %d shares", len(s.waiting), s.bytes, s.Queue.running, len(s.shares))
+		if s.waiting != 0 || s.bytes != 0 || s.Queue.running != 0 || s.shares() != 0 {
+			t.Errorf("left: %d waiting, %d bytes, %d running, %d shares", s.waiting, s.bytes, s.Queue.running, s.shares())
 		}
 	})
 }
@@ -174,8 +178,8 @@ func TestACopyOfARequestTakesNoPlace(t *testing.T) {
 	}
 	l.Enter(ask("2"))
 	l.Enter(ask("2"))
-	if served != sourceAtOnce || len(l.waiting) != 1 {
-		t.Fatalf("%d served, %d wait", served, len(l.waiting))
+	if served != sourceAtOnce || l.waiting != 1 {
+		t.Fatalf("%d served, %d wait", served, l.waiting)
 	}
 	l.Leave(first)
 	l.Leave(ask(""))
@@ -195,7 +199,7 @@ func TestARequestThatWaitedTooLongIsRefused(t *testing.T) {
 	l.expireTicket(late)
 	l.expireTicket(late)
 	l.Leave(NewTicket("", "_INBOX.a.1", 0, nil, nil))
-	if served != 0 || refused != 1 || len(l.waiting) != 0 {
+	if served != 0 || refused != 1 || l.waiting != 0 {
 		t.Errorf("served %d, refused %d", served, refused)
 	}
 }
@@ -228,8 +232,8 @@ func TestAttackBigRequestsCostTheirSenderOnly(t *testing.T) {
 	for len(s.running) > 0 {
 		s.endOldest()
 	}
-	if len(s.shares) != 0 || s.bytes != 0 {
-		t.Errorf("left: %d shares, %d bytes", len(s.shares), s.bytes)
+	if s.shares() != 0 || s.bytes != 0 {
+		t.Errorf("left: %d shares, %d bytes", s.shares(), s.bytes)
 	}
 }
 
@@ -239,12 +243,43 @@ func TestAttackRefusedRequestsKeepNoMemory(t *testing.T) {
 	for range sourceAtOnce + waitingMax {
 		s.enterRequest("_INBOX.hog.1", 10)
 	}
-	for len(s.waiting) > 0 {
-		s.dropWaiting(len(s.waiting) / 2)
+	hog := s.waiters[0]
+	for s.waiting > 0 {
+		s.dropWaiting(hog, len(hog.tickets)/2)
 	}
-	for i, held := range s.waiting[:cap(s.waiting)] {
+	for i, held := range hog.tickets[:cap(hog.tickets)] {
 		if held != nil {
-			t.Fatalf("place %d of %d holds a request that does not wait", i, cap(s.waiting))
+			t.Fatalf("place %d of %d holds a request that does not wait", i, cap(hog.tickets))
+		}
+	}
+	if held := s.waiters[:cap(s.waiters)]; len(s.waiters) > 0 || slices.ContainsFunc(held, func(s *sourceShare) bool { return s != nil }) {
+		t.Errorf("%d sources wait, and %v are held", len(s.waiters), held)
+	}
+}
+
+// TestAttackARefusalCostsLittle: all owners share the subscription of a verb, so each waits while the queue decides about
+// the requests of an owner who floods it, by few connections or under many invented names.
+func TestAttackARefusalCostsLittle(t *testing.T) {
+	const requests, most = 2000, 50 * time.Microsecond // of processor time; 180 µs when each decision looked at all that wait
+	for _, sources := range []int{1, 4, 4096} {
+		s := &manualSlots{Queue: New()}
+		flood := func() {
+			for i := range requests {
+				s.enterOwned("bob", fmt.Sprintf("_INBOX_client_bob.c%d.1", i%sources), 10)
+			}
+		}
+		flood()
+		fastest := time.Hour
+		for range 5 {
+			began := time.Now()
+			flood()
+			fastest = min(fastest, time.Since(began)/requests)
+		}
+		if t.Logf("%d sources: %v for each refused request", sources, fastest); fastest > most {
+			t.Errorf("%d sources: %v for each refused request, want at most %v", sources, fastest, most)
+		}
+		for len(s.running) > 0 {
+			s.endOldest()
 		}
 	}
 }
