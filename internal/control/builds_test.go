@@ -3,45 +3,171 @@ package control
 import (
 	"context"
 	"errors"
-	"runtime"
+	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// TestAttackManyBuildsAtOnce: a node builds a bounded number of runs at once, and a request whose time is over leaves the queue.
-func TestAttackManyBuildsAtOnce(t *testing.T) {
-	t.Parallel()
-	most := buildsPerProcessor * runtime.GOMAXPROCS(0)
-	begun, finish := make(chan struct{}, most+1), make(chan struct{})
-	c := newParts(&Config{Build: func(client.RunRequest) (supervisor.Opened, client.RunAccepted, error) {
-		begun <- struct{}{}
-		<-finish
+// slowBuilds are builds that end when the test ends them.
+type slowBuilds struct {
+	*opener
+	begun  chan string // the owner of each
+	finish chan struct{}
+	ended  chan error // of each call of build
+}
+
+// stillBuilds makes builds that do not end, with most slots; it ends them after the test.
+func stillBuilds(t *testing.T, most int) *slowBuilds {
+	t.Helper()
+	s := &slowBuilds{begun: make(chan string, 100), finish: make(chan struct{}), ended: make(chan error, 100)}
+	s.opener = newParts(&Config{Build: func(r client.RunRequest) (supervisor.Opened, client.RunAccepted, error) {
+		s.begun <- r.Owner
+		<-s.finish
 		return supervisor.Opened{}, client.RunAccepted{}, nil
 	}}).opener
-	built := make(chan error, most)
-	for range most {
-		go func() {
-			_, _, err := c.build(t.Context(), client.RunRequest{})
-			built <- err
-		}()
+	s.building = newBuildSlots(most)
+	return s
+}
+
+func (s *slowBuilds) begin(ctx context.Context, owner string) {
+	go func() {
+		_, _, err := s.build(ctx, client.RunRequest{RunID: "r", Owner: owner})
+		s.ended <- err
+	}()
+}
+
+// counts returns how many builds each owner has begun since it was last asked.
+func (s *slowBuilds) counts() map[string]int {
+	synctest.Wait()
+	n := map[string]int{}
+	for len(s.begun) > 0 {
+		n[<-s.begun]++
 	}
-	for range most {
-		<-begun
-	}
-	over, end := context.WithCancel(t.Context())
-	end()
-	if _, _, err := c.build(over, client.RunRequest{RunID: "r"}); !errors.Is(err, context.Canceled) {
-		t.Errorf("one more build: %v", err)
-	}
-	close(finish)
-	for range most {
-		if err := <-built; err != nil {
-			t.Error(err)
+	return n
+}
+
+// TestAttackManyBuildsAtOnce: a node builds a bounded number of runs at once, and a request whose time is over leaves the queue.
+func TestAttackManyBuildsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 4
+		s := stillBuilds(t, most)
+		for range most + 1 {
+			s.begin(t.Context(), "")
 		}
-	}
-	if _, _, err := c.build(t.Context(), client.RunRequest{}); err != nil {
-		t.Errorf("a build after the others: %v", err)
-	}
+		if n := s.counts(); n[""] != most {
+			t.Errorf("%v builds at once, want %d", n, most)
+		}
+		over, end := context.WithCancel(t.Context())
+		end()
+		if _, _, err := s.build(over, client.RunRequest{RunID: "r"}); !errors.Is(err, context.Canceled) {
+			t.Errorf("one more build: %v", err)
+		}
+		close(s.finish)
+		for range most + 1 {
+			if err := <-s.ended; err != nil {
+				t.Error(err)
+			}
+		}
+		if _, _, err := s.build(t.Context(), client.RunRequest{}); err != nil {
+			t.Errorf("a build after the others: %v", err)
+		}
+		if synctest.Wait(); s.building.building != 0 || len(s.building.owners) != 0 {
+			t.Errorf("left: %d builds, owners %v", s.building.building, s.building.owners)
+		}
+	})
+}
+
+// TestAttackSlowBuildsOfAnOwner: an owner whose builds are slow has half of the slots, however many it sends, and the builds
+// of others begin at once.
+func TestAttackSlowBuildsOfAnOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := stillBuilds(t, 4)
+		for range 20 {
+			s.begin(t.Context(), "bob")
+		}
+		if n := s.counts(); n["bob"] != 2 {
+			t.Errorf("bob has %d builds, want 2", n["bob"])
+		}
+		for _, owner := range []string{"alice", ""} {
+			s.begin(t.Context(), owner)
+			if n := s.counts(); n[owner] != 1 {
+				t.Errorf("a build of %q waits for those of bob: %v", owner, n)
+			}
+		}
+		s.begin(t.Context(), "alice")
+		s.finish <- struct{}{} // one of bob's or another: the slot is for the owner with fewer builds
+		if n := s.counts(); n["alice"]+n["bob"] != 1 {
+			t.Errorf("a slot is free, and %v", n)
+		}
+		close(s.finish)
+		synctest.Wait()
+	})
+}
+
+// TestAttackBuildsThatNeverEnd: a build that never ends gives its slot away, and its request is refused. An owner with many of
+// them begins no more; others do.
+func TestAttackBuildsThatNeverEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := stillBuilds(t, 4)
+		asked, cancel := context.WithTimeout(t.Context(), bounds.RequestTimeout)
+		defer cancel()
+		began := time.Now()
+		s.begin(asked, "bob")
+		if err := <-s.ended; !refuse.HasCode(err, client.CodeUnavailable) || time.Since(began) != bounds.RequestTimeout {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		for range overdueBuildsMax - 1 {
+			s.begin(t.Context(), "bob")
+		}
+		for range overdueBuildsMax - 1 {
+			if err := <-s.ended; err == nil {
+				t.Error("a build that never ends has ended")
+			}
+		}
+		if n := s.counts(); n["bob"] == 0 {
+			t.Error("no build of bob has begun")
+		}
+		for s.building.owners["bob"].overdue < overdueBuildsMax {
+			s.begin(t.Context(), "bob")
+			<-s.ended // after bounds.BuildTimeout
+			s.counts()
+		}
+		if s.building.building != 0 {
+			t.Errorf("%d slots are taken by builds that do not end", s.building.building)
+		}
+		if _, _, err := s.build(t.Context(), client.RunRequest{RunID: "r", Owner: "bob"}); !refuse.HasCode(err, client.CodeUnavailable) || len(s.counts()) > 0 {
+			t.Errorf("one more build of bob: %v", err)
+		}
+		s.begin(t.Context(), "alice")
+		if n := s.counts(); n["alice"] != 1 {
+			t.Error("alice waits for builds of bob that never end")
+		}
+		close(s.finish)
+		synctest.Wait()
+		if len(s.building.owners) != 0 || s.building.building != 0 {
+			t.Errorf("left: %d builds, owners %v", s.building.building, s.building.owners)
+		}
+	})
+}
+
+// A panic in a build ends the request alone, as one in its own goroutine does.
+func TestAPanicInABuildIsThatOfItsRequest(t *testing.T) {
+	t.Parallel()
+	c := newParts(&Config{Build: func(client.RunRequest) (supervisor.Opened, client.RunAccepted, error) { panic("mistake") }}).opener
+	defer func() {
+		if p := recover(); !strings.HasPrefix(fmt.Sprint(p), "mistake") {
+			t.Errorf("it panicked with %v", p)
+		}
+		if c.building.building != 0 {
+			t.Error("the slot is taken")
+		}
+	}()
+	_, _, _ = c.build(t.Context(), client.RunRequest{})
 }

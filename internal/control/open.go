@@ -36,8 +36,8 @@ type opener struct {
 	locks     *runLocks
 	// opening has a slot for each run that is opened now; nil: other nodes open runs on the same logs, too.
 	opening chan struct{}
-	// building has a slot for each run that is built now.
-	building chan struct{}
+	// building has the slots for runs that are built now.
+	building *buildSlots
 }
 
 // opensPerProcessor is how many runs a node that owns all logs opens at once, for each processor. A run that is open
@@ -48,13 +48,10 @@ const (
 	opensPerProcessorSynced = 8
 )
 
-// buildsPerProcessor is how many runs a node builds at once, for each processor.
-const buildsPerProcessor = 2
-
 func newOpener(p *parts, forker *runimport.Forker) *opener {
 	c := &opener{cfg: p.cfg, lookup: p.lookup, owners: p.owners, lanes: p.lanes, schedules: p.schedules, admission: p.admission, commander: p.commander, canceler: p.canceler,
 		histories: p.histories, keeper: p.keeper, forker: forker, locks: p.locks,
-		building: make(chan struct{}, buildsPerProcessor*runtime.GOMAXPROCS(0))}
+		building: newBuildSlots(buildsPerProcessor * runtime.GOMAXPROCS(0))}
 	if p.cfg.Cluster == nil {
 		c.opening = make(chan struct{}, opensAtOnce(p.cfg.LogsSynced)*runtime.GOMAXPROCS(0))
 	}
@@ -236,17 +233,6 @@ func (c *opener) prependHistory(ctx context.Context, r client.RunRequest, o supe
 // rootOf is the address of the root's log of a run that is opened.
 func rootOf(o supervisor.Opened) mailbox.Address {
 	return mailbox.At(o.Run, string(spec.Root)).In(o.RootPlace())
-}
-
-// build builds a run once one of the slots for it is free: a build reads many files, and holds them in memory.
-func (c *opener) build(ctx context.Context, r client.RunRequest) (supervisor.Opened, client.RunAccepted, error) {
-	select {
-	case c.building <- struct{}{}:
-		defer func() { <-c.building }()
-	case <-ctx.Done():
-		return supervisor.Opened{}, client.RunAccepted{}, fmt.Errorf("control: run %s was not built: %w", r.RunID, context.Cause(ctx))
-	}
-	return c.cfg.Build(r)
 }
 
 // purgeUploadedHistory removes the log to which the client uploaded the history: prepareHistory has copied it to the

@@ -74,6 +74,10 @@ func TruncateText(s string, most int) string {
 	return clip.Marked(s, most, fmt.Sprintf("… (%d bytes in all)", len(s)))
 }
 
+// BuildTimeout is how long the build of a run has one of the node's slots for it: longer than an MCP server may take to
+// start. A build that takes longer goes on without a slot, and opens no run.
+const BuildTimeout = time.Minute
+
 // RequestTimeout bounds one request.
 const RequestTimeout = 12 * time.Second
 
