@@ -269,13 +269,23 @@ func (l *log) readFact(e mailbox.Entry, item mailbox.Item) {
 	}
 }
 
+// requestsMax is how many commands of clients count in one log. Of those after them only cancels do.
+const requestsMax = 1024
+
+// commandKinds are the kinds of commands; an entry of another one without a sender does not count.
+var commandKinds = []string{"opened", "canceled", "steered", "context_set", "backlog_set", "answered", "policy_set", "limit_set", "subtree_limit_set", "permissions_set",
+	"given_up", "recalled", "lane_started", "forked", "model_set", "others_use"}
+
 // readCommands reads the commands of clients, each once.
 func (l *log) readCommands(e mailbox.Entry) {
 	for _, item := range e.Items {
-		if item.ID == "" || l.requests[item.ID] {
+		isFull := len(l.requests) >= requestsMax
+		if item.ID == "" || l.requests[item.ID] || !slices.Contains(commandKinds, item.Kind) || isFull && item.Kind != "canceled" {
 			continue
 		}
-		l.requests[item.ID] = true
+		if !isFull {
+			l.requests[item.ID] = true
+		}
 		switch item.Kind {
 		case "canceled":
 			l.readCancel(item)
