@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/control/bounds"
 	"github.com/troupe-run/troupe/internal/control/runindex"
@@ -50,7 +51,7 @@ type commander struct {
 	lookup *lookup
 	views  *runViews
 	states *runlog.SupervisorStates
-	recent recentCommands
+	recent ownedCommands
 }
 
 // appendCommand appends a request to an actor of a run that has not ended: to the agent to, or the supervisor if it is
@@ -114,10 +115,56 @@ func (c *commander) appendToViewed(ctx context.Context, l runview.View, request 
 	if isCancel {
 		return struct{}{}, c.cfg.Node.Command(ctx, address, request, kind, body)
 	}
-	if err := c.recent.claim(address, request, kind, body); err != nil {
+	recent := c.recent.ownedBy(requestOwner(ctx))
+	if err := c.checkCommandCounts(ctx, recent, address, request, kind); err != nil {
+		return nil, err
+	}
+	if err := recent.claim(address, request, kind, body); err != nil {
 		return nil, err
 	}
 	return struct{}{}, c.cfg.Node.Command(ctx, address, request, kind, body)
+}
+
+const (
+	// commandsUnread is how many commands of one owner a node appends to a log before it looks how many the log holds.
+	commandsUnread = 64
+	// commandsMax is how many commands a log may hold before it takes only answers and cancels.
+	commandsMax = activation.RequestsMax - 128
+)
+
+// checkCommandCounts refuses a command that the actor would not read, because its log holds too many of them. Only of logs to
+// which this node has appended many it reads how many they are: nobody else sends so many.
+func (c *commander) checkCommandCounts(ctx context.Context, recent *recentCommands, at mailbox.Address, request, kind string) error {
+	n, isNew := recent.countIn(at, request)
+	if n < commandsUnread || !isNew {
+		return nil
+	}
+	held, err := c.countCommands(ctx, at)
+	if err != nil {
+		return err
+	}
+	most := commandsMax
+	if kind == (agent.Answered{}).Kind() {
+		most = activation.RequestsMax
+	}
+	if held < most {
+		return nil
+	}
+	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the log of %s holds %d requests of clients: it would not take this one into account", at, held),
+		Hint: "cancel the run, and continue its history in another one: `troupe run --fork`"}
+}
+
+// countCommands is how many commands the log of an actor holds.
+func (c *commander) countCommands(ctx context.Context, at mailbox.Address) (int, error) {
+	if at.Agent() == mailbox.Super {
+		full, err := c.states.Replay(ctx, c.cfg.Post, at.Run())
+		return full.Requests, err
+	}
+	log, err := runlog.Replay(ctx, c.cfg.Post, at, &activation.Agent{Addr: at}, nil)
+	if err != nil {
+		return 0, err
+	}
+	return log.Requests(), nil
 }
 
 func (c *commander) steerAgent(ctx context.Context, r client.SteerRequest) (any, error) {

@@ -20,15 +20,44 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// recentCommandsMax is how many commands of clients a node remembers, the newest. A command that is repeated for a lost
+// recentCommandsMax is how many commands of one owner a node remembers, the newest. A command that is repeated for a lost
 // reply follows soon after the first one.
 const recentCommandsMax = 4096
+
+// ownedCommands are the recent commands of each owner; those of operators have the owner "". Each has a memory of its own, so
+// that nobody makes a node forget the commands of others. The zero value is ready.
+type ownedCommands struct {
+	mu sync.Mutex
+	of map[string]*recentCommands
+}
+
+// ownedBy returns the recent commands of an owner.
+func (o *ownedCommands) ownedBy(owner string) *recentCommands {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.of == nil {
+		o.of = map[string]*recentCommands{}
+	}
+	if o.of[owner] == nil {
+		o.of[owner] = &recentCommands{}
+	}
+	return o.of[owner]
+}
 
 // recentCommands are the commands that this node has appended, by their logs and request ids. The zero value is ready.
 type recentCommands struct {
 	mu    sync.Mutex
 	sent  map[commandKey]sentCommand
-	order []commandKey // of arrival
+	order []commandKey            // of arrival
+	inLog map[mailbox.Address]int // how many of them are in a log
+}
+
+// countIn is how many commands of a log are remembered. isNew is false for one that is remembered itself.
+func (r *recentCommands) countIn(log mailbox.Address, request string) (n int, isNew bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, known := r.sent[commandKey{log, request}]
+	return r.inLog[log], !known
 }
 
 type commandKey struct {
@@ -61,12 +90,17 @@ func (r *recentCommands) claim(log mailbox.Address, request, kind string, body a
 	case known:
 		return nil
 	case r.sent == nil:
-		r.sent = map[commandKey]sentCommand{}
+		r.sent, r.inLog = map[commandKey]sentCommand{}, map[mailbox.Address]int{}
 	case len(r.order) == recentCommandsMax:
-		delete(r.sent, r.order[0])
+		oldest := r.order[0]
+		delete(r.sent, oldest)
+		if r.inLog[oldest.log]--; r.inLog[oldest.log] == 0 {
+			delete(r.inLog, oldest.log)
+		}
 		r.order = slices.Delete(r.order, 0, 1)
 	}
 	r.sent[key], r.order = c, append(r.order, key)
+	r.inLog[log]++
 	return nil
 }
 

@@ -207,3 +207,27 @@ func TestNodeRemembersTheNewestCommands(t *testing.T) {
 		t.Errorf("%d and %d are remembered: %v", len(r.sent), len(r.order), err)
 	}
 }
+
+// TestAttackOwnerMakesANodeForgetCommands: an owner who sends many commands to a run of its own makes the node forget none of
+// the commands of others.
+func TestAttackOwnerMakesANodeForgetCommands(t *testing.T) {
+	t.Parallel()
+	var all ownedCommands
+	claim := func(owner, request, text string) error {
+		return all.ownedBy(owner).claim(mailbox.At("of-"+owner, mailbox.Super), request, agent.Steered{}.Kind(), agent.Steered{Text: text})
+	}
+	if err := claim("alice", "s1", "first"); err != nil {
+		t.Fatal(err)
+	}
+	for n := range recentCommandsMax + 1 {
+		if err := claim("bob", fmt.Sprint("s", n), "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := claim("alice", "s1", "other"); !refuse.HasCode(err, client.CodeConflict) {
+		t.Errorf("another request under the id of alice: %v", err)
+	}
+	if n, isNew := all.ownedBy("bob").countIn(mailbox.At("of-bob", mailbox.Super), "s0"); n != recentCommandsMax || !isNew {
+		t.Errorf("%d commands of bob are counted, the first one is new: %v", n, isNew)
+	}
+}
