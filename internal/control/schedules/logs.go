@@ -12,8 +12,11 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// schedulesMax is how many schedules there may be.
-const schedulesMax = 1000
+// schedulesMax is how many schedules there may be, and ownedMax how many one owner may have of them.
+const (
+	schedulesMax = 1000
+	ownedMax     = schedulesMax / 2
+)
 
 // logs reads and writes the logs of schedules.
 type logs struct{ store mailbox.Store }
@@ -55,14 +58,14 @@ func (c *logs) listIDs(ctx context.Context) (ids []string, err error) {
 	return ids, nil
 }
 
-// checkRoom refuses a schedule if there are as many as there may be. The log of a deleted one
-// stays, and does not count.
-func (c *logs) checkRoom(ctx context.Context) error {
+// checkRoom refuses a schedule of an owner, or of an operator (""), if there are as many as there may be. The log of a
+// deleted one stays, and does not count. One that cannot be read counts as one of every owner.
+func (c *logs) checkRoom(ctx context.Context, owner string) error {
 	ids, err := c.listIDs(ctx)
-	if err != nil || len(ids) < schedulesMax {
+	if err != nil || len(ids) < ownedMax || owner == "" && len(ids) < schedulesMax {
 		return err
 	}
-	count := 0
+	count, owned := 0, 0
 	for _, id := range ids {
 		s, err := c.read(ctx, id)
 		if isOutage(ctx, err) {
@@ -70,10 +73,16 @@ func (c *logs) checkRoom(ctx context.Context) error {
 		}
 		if err != nil || s.Exists() {
 			count++
+			if err != nil || s.Owner == owner {
+				owned++
+			}
 		}
 	}
-	if count >= schedulesMax {
+	switch {
+	case count >= schedulesMax:
 		return &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("there are %d schedules already", schedulesMax), Hint: "`troupe schedules delete` ends one"}
+	case owner != "" && owned >= ownedMax:
+		return &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("%s has %d schedules already", owner, ownedMax), Hint: "`troupe schedules delete` ends one"}
 	}
 	return nil
 }

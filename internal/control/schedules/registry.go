@@ -136,7 +136,7 @@ func (c *Registry) checkSchedulable(r client.RunRequest) error {
 // What the user's own command may bring only for the moment does not apply then, so it does not apply now.
 func (c *Registry) checkScheduled(ctx context.Context, r client.RunRequest, rule schedule.Rule) (client.RunRequest, client.RunAccepted, error) {
 	var none client.RunAccepted
-	if err := c.logs.checkRoom(ctx); err != nil {
+	if err := c.logs.checkRoom(ctx, r.Owner); err != nil {
 		return r, none, err
 	}
 	asked := r.Conversation
