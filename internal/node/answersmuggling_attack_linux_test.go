@@ -1,6 +1,7 @@
 package node
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -24,6 +25,42 @@ var smuggledLines = map[string]func(decision string) string{
 	"a message as the error of a client": func(decision string) string {
 		return fmt.Sprintf("-ERR \nPUB troupe.cmd.x %d\r\n%s", len(decision)-len("\r\n"), decision)
 	},
+}
+
+// brokenHeaders are headers that a client library does not read: it passes such a message on without any header, and so
+// without the mark of the front.
+var brokenHeaders = map[string]string{
+	"a header without a colon":   "NATS/1.0\r\nx\r\n\r\n",
+	"a header without its end":   "NATS/1.0\r\nA: b\r\n",
+	"a header of another form":   "NATS/9.9\r\nA: b\r\n\r\n",
+	"a name with a blank":        "NATS/1.0\r\nA b : c\r\n\r\n",
+	"a line that continues none": "NATS/1.0\r\n A: b\r\n\r\n",
+	"a line after the end":       "NATS/1.0\r\n\r\nx\r\n\r\n",
+}
+
+// TestAttackMarksThatAreNotRead: an agent's program sends its decision with a header that no client library reads, so that the
+// node does not see who has sent it.
+func TestAttackMarksThatAreNotRead(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	s := &refusalStage{t: t, dir: t.TempDir(), agents: t.TempDir()}
+	s.deployAgent("deployer", "v1")
+	s.node, s.web = startWeb(t, func(c *Config) { c.Roots = []string{s.dir, s.agents} })
+	s.client = connectClient(t, s.node)
+	for name, header := range brokenHeaders {
+		body, err := json.Marshal(approve(s.ask("deployer", "a")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		task := answererTask{Servers: s.node.embedded.URL(), Lines: fmt.Sprintf("HPUB troupe.cmd.answer %s %d %d\r\n%s%s\r\n", rawInbox, len(header), len(header)+len(body), header, body)}
+		task.User, task.Password = s.node.embedded.Credential(bus.RoleClient)
+		if got := s.runProgram("%s", task); got != "ended" && !strings.Contains(got, noAgent) {
+			t.Errorf("%s: %q", name, got)
+		}
+		if fileExists(t, s.dir, "ran") {
+			t.Fatalf("%s: the call has run", name)
+		}
+	}
 }
 
 // TestAttackSmuggledDecisions: an agent's program that speaks the protocol itself hides its decision in what the front takes

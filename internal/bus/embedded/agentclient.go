@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
 )
@@ -93,24 +95,35 @@ func forwardMarked(to io.Writer, line []byte, in *bufio.Reader) error {
 		return err
 	}
 	fields := bytes.Fields(line)
-	mark := []byte(bus.AgentHeader + ": true\r\n")
-	subjects, version, header := fields[1:len(fields)-1], []byte("NATS/1.0\r\n"), 0
+	subjects, header := fields[1:len(fields)-1], []byte(plainHeader)
 	if bytes.EqualFold(fields[0], []byte("HPUB")) && len(fields) > 3 {
-		header, err = strconv.Atoi(string(fields[len(fields)-2]))
-		end := bytes.Index(message, []byte("\r\n")) + len("\r\n")
-		if err != nil || end < len("\r\n") || end > header || header > len(message) {
-			return fmt.Errorf("embedded: a header of %d bytes: %w", header, io.ErrUnexpectedEOF)
+		n, err := strconv.Atoi(string(fields[len(fields)-2]))
+		if err != nil || n < 0 || n > len(message) || !bytes.Contains(message[:n], []byte("\r\n")) {
+			return fmt.Errorf("embedded: a header of %d bytes: %w", n, io.ErrUnexpectedEOF)
 		}
-		subjects, version, message = fields[1:len(fields)-2], message[:end:end], message[end:]
-	} else {
-		mark = append(mark, "\r\n"...)
-		header = len(version)
+		subjects, header, message = fields[1:len(fields)-2], message[:n], message[n:]
 	}
-	head := fmt.Appendf(nil, "HPUB %s %d %d\r\n", bytes.Join(subjects, []byte(" ")), header+len(mark), len(version)+len(mark)+len(message)-len("\r\n"))
-	for _, part := range [][]byte{head, version, mark, message} {
+	header = markHeader(header)
+	head := fmt.Appendf(nil, "HPUB %s %d %d\r\n", bytes.Join(subjects, []byte(" ")), len(header), len(header)+len(message)-len("\r\n"))
+	for _, part := range [][]byte{head, header, message} {
 		if _, err := to.Write(part); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// plainHeader is a header of a message without any fields.
+const plainHeader = "NATS/1.0\r\n\r\n"
+
+// markHeader adds the mark to a header. A client library hands a message with a header that it cannot read on without any, and
+// the node would not see the mark: it takes the place of such a header.
+func markHeader(header []byte) []byte {
+	mark := []byte(bus.AgentHeader + ": true\r\n")
+	version, fields, _ := bytes.Cut(header, []byte("\r\n"))
+	marked := slices.Concat(version, []byte("\r\n"), mark, fields)
+	if h, err := nats.DecodeHeadersMsg(marked); err == nil && h.Get(bus.AgentHeader) != "" {
+		return marked
+	}
+	return slices.Concat([]byte("NATS/1.0\r\n"), mark, []byte("\r\n"))
 }

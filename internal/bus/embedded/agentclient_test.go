@@ -35,6 +35,7 @@ func TestMessagesOfAgentsAreMarked(t *testing.T) {
 		{"PUB troupe.cmd.answer _INBOX.x 2\r\n{}\r\n", "HPUB troupe.cmd.answer _INBOX.x 40 42\r\nNATS/1.0\r\n" + mark + "\r\n{}\r\n"},
 		{"pub troupe.cmd.answer 0\r\n\r\n", "HPUB troupe.cmd.answer 40 40\r\nNATS/1.0\r\n" + mark + "\r\n\r\n"},
 		{"HPUB troupe.cmd.answer _INBOX.x 18 20\r\nNATS/1.0\r\nA: b\r\n\r\n{}\r\n", "HPUB troupe.cmd.answer _INBOX.x 46 48\r\nNATS/1.0\r\n" + mark + "A: b\r\n\r\n{}\r\n"},
+		{"HPUB troupe.cmd.answer 15 17\r\nNATS/1.0\r\nA\r\n\r\n{}\r\n", "HPUB troupe.cmd.answer 40 42\r\nNATS/1.0\r\n" + mark + "\r\n{}\r\n"}, // a header that nobody reads
 	} {
 		in := bufio.NewReader(strings.NewReader(c.sent + "PING\r\n"))
 		line, err := in.ReadBytes('\n')
