@@ -57,6 +57,10 @@ func (p runPaths) startRun(w http.ResponseWriter, r *http.Request) {
 		refuseBody(w, err)
 		return
 	}
+	if request.Instead != "" && heldByAgent(r) { // it answers a question of the run that it forks
+		refuseError(w, errAgentAnswers)
+		return
+	}
 	if request.RunID == "" {
 		request.RunID = client.NewID()
 	}

@@ -30,9 +30,10 @@ const answererVar = "HOST_TEST_ANSWERER"
 
 // answererTask says how a program of an agent answers: with everything that an account on this machine can read.
 type answererTask struct {
-	StateDir                string // by the socket
-	Servers, User, Password string // or by the port
-	URL, Token              string // or over HTTP
+	StateDir                string             // by the socket
+	Servers, User, Password string             // or by the port
+	URL, Token              string             // or over HTTP
+	Fork                    *client.RunRequest // instead of Answer, over HTTP
 	Answer                  client.AnswerRequest
 	Lines                   string // instead of Answer: lines of the protocol of NATS
 }
@@ -69,13 +70,17 @@ func answerAsProgram(file string) string {
 }
 
 func (task answererTask) answerHTTP() string {
-	body, err := json.Marshal(task.Answer)
+	path, request := "/api/v1/runs/"+task.Answer.RunID+"/answer", any(task.Answer)
+	if task.Fork != nil {
+		path, request = "/api/v1/runs", task.Fork
+	}
+	body, err := json.Marshal(request)
 	if err != nil {
 		return err.Error()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, task.URL+"/api/v1/runs/"+task.Answer.RunID+"/answer", bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, task.URL+path, bytes.NewReader(body))
 	if err != nil {
 		return err.Error()
 	}
@@ -310,6 +315,11 @@ var refusedBySender = []refusedAnswer{
 	}},
 	{"a program of an agent, over HTTP", `403 {"error":"an agent cannot answer`, false, func(s *refusalStage, _ *nats.Conn) string {
 		return s.runProgram("%s", answererTask{URL: s.web.url, Token: s.web.token, Answer: approve(s.ask("deployer", "a"))})
+	}},
+	{"a program of an agent, by a fork over HTTP", `403 {"error":"an agent cannot answer`, false, func(s *refusalStage, _ *nats.Conn) string {
+		q := s.ask("deployer", "a")
+		fork := client.RunRequest{RunID: client.NewID(), Fork: q.RunID + "@" + q.Agent + ":" + q.Query, Instead: "deployed"}
+		return s.runProgram("%s", answererTask{URL: s.web.url, Token: s.web.token, Fork: &fork})
 	}},
 	{"a daemon of an agent, by the socket", noAgent, false, func(s *refusalStage, _ *nats.Conn) string {
 		return s.runProgram("setsid sh -c '(%s) &'", answererTask{StateDir: s.node.cfg.StateDir, Answer: approve(s.ask("deployer", "a"))})
