@@ -159,7 +159,9 @@ func (m *TriggerMessage) Done(ctx context.Context) error { return m.msg.DoubleAc
 // Later has the message come again.
 func (m *TriggerMessage) Later(after time.Duration) error { return m.msg.NakWithDelay(after) }
 
-// Next waits for the next message of a schedule, for a while; nil: none came.
+// Next waits for the next message of a schedule, for a while; nil: none came. If the schedule had no consumer of its
+// subject, Next opens one and does not wait: the schedule may have been deleted since the caller read its log, and only
+// a caller that reads the log again closes the consumer.
 func (t *Triggers) Next(ctx context.Context, schedule, trigger string, wait time.Duration) (*TriggerMessage, error) {
 	if !t.isQuiet.Load() {
 		if err := t.Prepare(ctx); err != nil {
@@ -169,6 +171,9 @@ func (t *Triggers) Next(ctx context.Context, schedule, trigger string, wait time
 	c, err := t.findConsumer(ctx, schedule, trigger)
 	if err != nil {
 		return nil, fmt.Errorf("bus: trigger %s: %w", trigger, err)
+	}
+	if c == nil {
+		return nil, t.Open(ctx, schedule, trigger)
 	}
 	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -193,19 +198,16 @@ func (t *Triggers) Next(ctx context.Context, schedule, trigger string, wait time
 	return nil, nil
 }
 
-// findConsumer returns the consumer of a schedule. It opens one that is missing or has another subject: a node that had
-// not read that the schedule was deleted and made again may have opened it.
+// findConsumer returns the consumer of a schedule; nil if it is missing or has another subject: a node that had not read
+// that the schedule was deleted and made again may have opened it.
 func (t *Triggers) findConsumer(ctx context.Context, schedule, trigger string) (jetstream.Consumer, error) {
 	subject, err := t.n.TriggerSubject(trigger)
 	if err != nil {
 		return nil, err
 	}
 	c, err := t.js.Consumer(ctx, t.n.TriggerStream(), schedule)
-	if err == nil && c.CachedInfo().Config.FilterSubject == subject || err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return c, err
+	if errors.Is(err, jetstream.ErrConsumerNotFound) || err == nil && c.CachedInfo().Config.FilterSubject != subject {
+		return nil, nil
 	}
-	if err := t.Open(ctx, schedule, trigger); err != nil {
-		return nil, err
-	}
-	return t.js.Consumer(ctx, t.n.TriggerStream(), schedule)
+	return c, err
 }

@@ -58,6 +58,9 @@ func TestTriggers_FollowTheTriggerOfTheSchedule(t *testing.T) {
 	take := func(trigger string, wait time.Duration) string {
 		t.Helper()
 		m, err := triggers.Next(t.Context(), "s", trigger, wait)
+		if m == nil && err == nil { // it has opened the consumer of the trigger
+			m, err = triggers.Next(t.Context(), "s", trigger, wait)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,5 +93,26 @@ func TestTriggers_FollowTheTriggerOfTheSchedule(t *testing.T) {
 	send("second", "three")
 	if got := take("second", long); got != "three" {
 		t.Errorf("after another node has opened the first trigger: %q, want three", got)
+	}
+}
+
+// A schedule without a consumer may have been deleted since its scheduler read its log, and another node has closed the
+// consumer. Next opens it for a schedule that was made a moment ago, but returns at once: the scheduler reads the log
+// again and closes what a deleted schedule has.
+func TestTriggers_NextDoesNotWaitOnAConsumerThatItOpens(t *testing.T) {
+	t.Parallel()
+	triggers, send := openTriggers(t)
+	const long = 10 * time.Second
+	began := time.Now()
+	if m, err := triggers.Next(t.Context(), "s", "deploys", long); m != nil || err != nil {
+		t.Fatal(m, err)
+	}
+	if took := time.Since(began); took > long/2 {
+		t.Errorf("Next waited %s on the consumer that it opened", took)
+	}
+	send("deploys", "one") // which the consumer keeps
+	m, err := triggers.Next(t.Context(), "s", "deploys", long)
+	if err != nil || m == nil || string(m.Data) != "one" {
+		t.Errorf("after the consumer was opened: %+v, %v", m, err)
 	}
 }

@@ -153,7 +153,7 @@ func (c *Scheduler) LookAtSchedule(id string) (wait time.Duration, more bool, er
 	return retryMin, true, nil
 }
 
-// cleanUpDeleted removes what a deleted schedule has left, unless that was done before.
+// cleanUpDeleted removes what a deleted schedule has left. It is harmless to repeat.
 func (c *Scheduler) cleanUpDeleted(ctx context.Context, id string, s *schedule.State) error {
 	if s.Exists() || s.Deleted == 0 {
 		return nil
