@@ -196,6 +196,7 @@ func (c *Cursor) Count(to *Count) {
 	if c.IsNull() {
 		return
 	}
+	c.peek()
 	digits := c.digits()
 	n, err := strconv.ParseInt(string(digits), 10, 64)
 	if err != nil || len(digits) > 1 && digits[0] == '0' {
@@ -205,9 +206,8 @@ func (c *Cursor) Count(to *Count) {
 	*to = Count{n, true}
 }
 
-// digits takes digits; none is a failure.
+// digits takes digits, which must stand here: no space may come before them. None is a failure.
 func (c *Cursor) digits() []byte {
-	c.peek()
 	from := c.at
 	for c.at < len(c.data) && c.data[c.at] >= '0' && c.data[c.at] <= '9' {
 		c.at++
@@ -280,10 +280,6 @@ func (c *Cursor) skipNumber() {
 	}
 	if c.at < len(c.data) && c.data[c.at] == '.' {
 		c.at++
-		if c.peek(); c.data[c.at-1] == '.' {
-			c.digits()
-		} else {
-			c.Fail()
-		}
+		c.digits()
 	}
 }

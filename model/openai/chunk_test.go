@@ -24,7 +24,7 @@ var usualChunks = []string{
 var unusualChunks = []string{
 	``, `null`, `[]`, `{`, `{"a":1}x`, `{"Model":"x"}`, `{"model":"a","model":"b"}`, `{"model":"a","model":null}`, `{"model":7}`, `{"choices":{}}`, `{"choices":[{"delta":{"content":["a"]}}]}`,
 	`{"choices":[{"index":1}],"choices":[{"delta":{}}]}`, `{"choices":[{"delta":{"content":"\ud83d\ude00"}}]}`, "{\"model\":\"a\xff\"}", "{\"model\":\"a\nb\"}", `{"model":"\q"}`, `{"model":"\u12"}`,
-	`{"usage":{"prompt_tokens":-1,"completion_tokens":1.5,"total_tokens":"7"}}`, `{"usage":{"prompt_tokens":01}}`, `{"usage":{"prompt_tokens":1,"prompt_tokens":null}}`, `{"a":-null}`, `{"a":1.}`, `{"a":1. 5}`, `{"a":1e5}`, `{"a":tru}`,
+	`{"usage":{"prompt_tokens":-1,"completion_tokens":1.5,"total_tokens":"7"}}`, `{"usage":{"prompt_tokens":01}}`, `{"usage":{"prompt_tokens":1,"prompt_tokens":null}}`, `{"a":-null}`, `{"a":- 5}`, "{\"a\":[-\n5]}", `{"a":1.}`, `{"a":1. 5}`, `{"a":1e5}`, `{"a":tru}`,
 	`{"error":{"message":"busy"}}`, `{"choices":[{"delta":{"reasoning":{"a":1}}}]}`, `{"a":[1,]}`, `{"a":1,}`, `{,"a":1}`, `{"a" 1}`, `{"\u006dodel":"x"}`, `{"ſ":1}`, `{"usage":{"prompt_tokens":99999999999999999999}}`,
 	`{"a":"\`, `{"choices":[null,{"delta":null}]}`,
 }
