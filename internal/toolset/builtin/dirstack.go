@@ -14,8 +14,12 @@ import (
 // It belongs to one search and one goroutine, so that later searches see directories as they are then.
 type dirStack struct {
 	ws   *toolWorkspace
-	dirs []openedDir // each below the one before
+	dirs []openedDir // each below the one before, heldDirsMax at most
 }
+
+// heldDirsMax bounds the directories that a search holds open: a repository may have paths of two thousand directories,
+// and the descriptors are those of the whole node.
+const heldDirsMax = 32
 
 type openedDir struct {
 	name string // with a slash at its end
@@ -23,7 +27,7 @@ type openedDir struct {
 }
 
 // parentOf returns the directory of a file and the name of the file in it. If a directory on the way cannot be opened by
-// its own name, as one behind a link, it returns the directory of the tools and the whole name.
+// its own name, as one behind a link, or lies too deep to be held, it returns the directory of the tools and the whole name.
 func (d *dirStack) parentOf(name string) (dir *os.Root, base string) {
 	for n := len(d.dirs); n > 0 && !strings.HasPrefix(name, d.dirs[n-1].name); n-- {
 		_ = d.dirs[n-1].root.Close()
@@ -37,6 +41,9 @@ func (d *dirStack) parentOf(name string) (dir *os.Root, base string) {
 		length := strings.IndexByte(name[from:], '/')
 		if length < 0 {
 			return dir, name[from:]
+		}
+		if len(d.dirs) == heldDirsMax {
+			return d.ws.root, filepath.FromSlash(name)
 		}
 		below, err := workdir.OpenBelow(dir, name[from:from+length]) // which blocks on no pipe of that name
 		if err != nil {
