@@ -148,8 +148,10 @@ type fileMatches struct {
 func (s *grepSearch) searchFiles(ctx context.Context) error {
 	var next atomic.Int64
 	var workers sync.WaitGroup
+	var crashed crash
 	for range s.workers {
 		workers.Go(func() {
+			defer crashed.catch()
 			lines, dirs := newLineReader(), &dirStack{ws: s.ws}
 			defer lines.release()
 			defer dirs.closeDirs()
@@ -165,6 +167,7 @@ func (s *grepSearch) searchFiles(ctx context.Context) error {
 		})
 	}
 	workers.Wait()
+	crashed.pass()
 	return ctx.Err()
 }
 

@@ -98,6 +98,8 @@ func (t *gitTools) numstatText(ctx context.Context, in numstatArgs) (string, err
 func (v *gitView) readChanges(ctx context.Context, limit int) (changes []commitChange, partly bool, err error) {
 	newer, older := v.startNumstat(ctx, 0, limit-limit/2), v.startNumstat(ctx, limit-limit/2, limit/2)
 	first, second := <-newer, <-older
+	first.crash.pass()
+	second.crash.pass()
 	switch changes = parseNumstat(first.out.text); {
 	case first.err != nil:
 		return nil, false, first.err
@@ -111,25 +113,27 @@ func (v *gitView) readChanges(ctx context.Context, limit int) (changes []commitC
 
 // numstatResult is what one command answered.
 type numstatResult struct {
-	out  gitOutput
-	slow bool
-	err  error
+	out   gitOutput
+	slow  bool
+	err   error
+	crash crash
 }
 
 // startNumstat starts to read commits behind the newest ones that are skipped.
-func (v *gitView) startNumstat(ctx context.Context, skip, limit int) <-chan numstatResult {
-	answer := make(chan numstatResult, 1)
+func (v *gitView) startNumstat(ctx context.Context, skip, limit int) <-chan *numstatResult {
+	answer := make(chan *numstatResult, 1)
 	if limit == 0 {
-		answer <- numstatResult{}
+		answer <- &numstatResult{}
 		return answer
 	}
 	args := []string{"log", "-z", "-M", "--numstat", "--no-merges", "--no-ext-diff", "--no-textconv", "--ignore-submodules",
 		"--no-color", "--date=short", "--format=%x1e%H%x1f%ad%x1f%aN%x1f%s", "--skip=" + strconv.Itoa(skip), "-n", strconv.Itoa(limit)}
 	args = append(append(args, v.relativeFlags()...), "HEAD")
 	go func() {
-		var r numstatResult
+		r := &numstatResult{}
+		defer func() { answer <- r }()
+		defer r.crash.catch()
 		r.out, r.slow, r.err = v.logLimited(ctx, append(args, v.pathScope(".")...)...)
-		answer <- r
 	}()
 	return answer
 }

@@ -25,6 +25,7 @@ type sharedListing struct {
 	ended  chan struct{}
 	names  []string
 	err    error
+	crash  crash
 }
 
 // listFiles returns the names of a listing that begins after the call. The caller must not change them.
@@ -32,6 +33,7 @@ func (q *listingQueue) listFiles(ctx context.Context) ([]string, error) {
 	l := q.joinListing(ctx)
 	select {
 	case <-l.ended:
+		l.crash.pass()
 		return l.names, l.err
 	case <-ctx.Done():
 		q.leaveListing(l)
@@ -79,12 +81,17 @@ func (q *listingQueue) leaveListing(l *sharedListing) {
 // runListings makes a listing, and then those for which calls wait meanwhile.
 func (q *listingQueue) runListings(l *sharedListing) {
 	for l != nil {
-		l.names, l.err = q.list(l.ctx)
-		l.cancel()
-		close(l.ended)
+		q.makeListing(l)
 		q.mu.Lock()
 		l, q.next = q.next, nil
 		q.running = l != nil
 		q.mu.Unlock()
 	}
+}
+
+func (q *listingQueue) makeListing(l *sharedListing) {
+	defer close(l.ended)
+	defer l.cancel()
+	defer l.crash.catch()
+	l.names, l.err = q.list(l.ctx)
 }

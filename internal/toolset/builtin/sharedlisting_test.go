@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"testing/synctest"
 )
@@ -120,4 +121,34 @@ func TestAListingWithoutCallsDoesNotBegin(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A panic in a goroutine of a call is one of the call, as if the call had no goroutines: its caller is guarded.
+func TestAPanicInAGoroutineOfACallIsItsOwn(t *testing.T) {
+	panicOf := func(call func()) (what any) {
+		defer func() { what = recover() }()
+		call()
+		return nil
+	}
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := root.WriteFile("file", []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	q := &listingQueue{list: func(context.Context) ([]string, error) { panic("broken") }}
+	for name, call := range map[string]func(){
+		"a listing":        func() { _, _ = q.listFiles(t.Context()) },
+		"the next listing": func() { _, _ = q.listFiles(t.Context()) },
+		"a search": func() {
+			_ = (&grepSearch{workers: 2, names: []string{"file"}, found: make([]fileMatches, 1), ws: &toolWorkspace{root: root}}).searchFiles(t.Context())
+		},
+		"a history": func() { _, _, _ = (&gitView{repo: &gitRepository{}}).readChanges(t.Context(), 2) },
+	} {
+		if panicOf(call) == nil {
+			t.Errorf("%s has not panicked", name)
+		}
+	}
 }
