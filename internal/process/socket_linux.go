@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -65,10 +67,27 @@ func socketRequest(local, remote netip.AddrPort) []byte {
 	b = append(b, make([]byte, socketIDSize-4)...)
 	copy(b[id+4:], local.Addr().Unmap().AsSlice())
 	copy(b[id+20:], remote.Addr().Unmap().AsSlice())
+	host.PutUint32(b[id+36:], interfaceOf(local.Addr()))
 	for i := id + 40; i < id+socketIDSize; i++ { // no cookie: any socket with these addresses
 		b[i] = 0xff
 	}
 	return b
+}
+
+// interfaceOf returns the index of the interface that the zone of an address names: the same address of a link may be on
+// each link of the machine, so the kernel finds no socket of one without it. It returns 0 for an address without a zone.
+func interfaceOf(a netip.Addr) uint32 {
+	if a.Zone() == "" {
+		return 0
+	}
+	if i, err := net.InterfaceByName(a.Zone()); err == nil {
+		return uint32(i.Index)
+	}
+	index, err := strconv.ParseUint(a.Zone(), 10, 32) // package net shows an interface without a name so
+	if err != nil {
+		return 0 // it was removed, and its sockets with it
+	}
+	return uint32(index)
 }
 
 // readSocket reads the reply to a request.

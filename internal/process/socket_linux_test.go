@@ -17,7 +17,11 @@ func dialPair(t *testing.T, network, address string) (dialed, taken *net.TCPConn
 		t.Fatal(err)
 	}
 	defer l.Close()
-	here, err := net.Dial(network, l.Addr().String())
+	host, _, err := net.SplitHostPort(address) // with its zone, which the address of the listener has not
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := net.Dial(network, net.JoinHostPort(host, strconv.Itoa(l.Addr().(*net.TCPAddr).Port)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,9 +34,34 @@ func dialPair(t *testing.T, network, address string) (dialed, taken *net.TCPConn
 	return here.(*net.TCPConn), there.(*net.TCPConn)
 }
 
+// linkLocalAddress returns an address of a link of this machine, with its zone; "" if there is none.
+func linkLocalAddress(t *testing.T) string {
+	t.Helper()
+	list, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range list {
+		own, err := i.Addrs()
+		if err != nil || i.Flags&net.FlagUp == 0 {
+			continue
+		}
+		for _, a := range own {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is6() && p.Addr().IsLinkLocalUnicast() {
+				return p.Addr().WithZone(i.Name).String()
+			}
+		}
+	}
+	return ""
+}
+
 func TestASocketIsFoundByItsAddresses(t *testing.T) {
 	t.Parallel()
-	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
+	addresses := []string{"127.0.0.1:0", "[::1]:0"}
+	if a := linkLocalAddress(t); a != "" {
+		addresses = append(addresses, net.JoinHostPort(a, "0"))
+	}
+	for _, address := range addresses {
 		dialed, taken := dialPair(t, "tcp", address)
 		ends := func(c net.Conn) (local, remote netip.AddrPort) {
 			return c.LocalAddr().(*net.TCPAddr).AddrPort(), c.RemoteAddr().(*net.TCPAddr).AddrPort()
