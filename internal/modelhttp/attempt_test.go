@@ -65,6 +65,7 @@ func TestTimersRunFromLineToLine(t *testing.T) {
 		"bytes without a line":    {time.Second, repeatPiece(".", 1000), time.Second + modelhttp.DefaultIdle, "no event within 1m30s"},
 		"one byte":                {pause, []string{"."}, pause + modelhttp.DefaultIdle, "no event within 1m30s"},
 		"keep-alives only":        {pause, repeatPiece(":\n", 50), modelhttp.DefaultContent, "no content of the reply within 10m0s"},
+		"lines that end in CR":    {pause, repeatPiece(":\r", 5), 5*pause + modelhttp.DefaultIdle, "no event within 1m30s"},
 		"lines, then silence":     {pause, repeatPiece(":\n", 5), 5*pause + modelhttp.DefaultIdle, "no event within 1m30s"},
 		"half a line, then bytes": {pause, []string{":\n", "a", "b"}, pause + modelhttp.DefaultIdle, "no event within 1m30s"},
 	} {

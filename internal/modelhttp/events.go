@@ -25,14 +25,14 @@ type eventReader struct {
 	afterCR bool   // the line before ended in \r: a \n belongs to that end
 	filled  bool   // a line that was not blank came
 
-	name string
+	name string // of the last event that had one: the next one mostly has the same, and needs no copy of it
 	data []byte // of the event so far, each line with its end
 }
 
 // eventReaders are readers whose stream is over, for their buffers.
 var eventReaders = sync.Pool{New: func() any { return &eventReader{room: make([]byte, 4<<10)} }}
 
-// reusedRoom bounds the buffers of a reader that is used again.
+// reusedRoom bounds each text that a reader keeps for the next stream.
 const reusedRoom = 64 << 10
 
 func newEventReader(a *Attempt, body io.Reader) *eventReader {
@@ -43,7 +43,7 @@ func newEventReader(a *Attempt, body io.Reader) *eventReader {
 
 // reuse lets another stream have the buffers.
 func (r *eventReader) reuse() {
-	if cap(r.room) <= reusedRoom && cap(r.data) <= reusedRoom {
+	if cap(r.room) <= reusedRoom && cap(r.data) <= reusedRoom && len(r.name) <= reusedRoom {
 		r.attempt, r.body, r.err = nil, nil, nil
 		eventReaders.Put(r)
 	}
@@ -185,7 +185,7 @@ func (r *eventReader) fill() error {
 			return tooLarge("the response is longer than %d bytes", MaxBody)
 		}
 		arrived := r.room[len(r.buf) : len(r.buf)+n]
-		if n > 0 && r.total == int64(n) || bytes.IndexByte(arrived, '\n') >= 0 {
+		if n > 0 && r.total == int64(n) || indexLineEnd(arrived) >= 0 {
 			r.attempt.watch.expect(nextLine, "event", r.attempt.timeouts.Idle)
 		}
 		r.buf = r.room[:len(r.buf)+n]
