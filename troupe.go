@@ -193,7 +193,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 // known by then: at least the run's id. If the task's RunID already exists, Run starts nothing new and waits for that
 // run.
 func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
-	// The waiting goroutine holds the stack of this function only: what needs more is done elsewhere.
+	// The goroutine of the caller keeps the largest stack that it has needed for as long as it waits: the functions that
+	// are called here before and after the wait are not inlined, and the one that opens the run has its own goroutine.
 	run, err := n.openElsewhere(ctx, &t)
 	if err != nil {
 		return notOpened(t.RunID, err)

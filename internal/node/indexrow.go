@@ -30,7 +30,8 @@ const (
 )
 
 // indexWriter writes the states that the actors of this node report of their runs into the index. Of the states of one run
-// it writes the newest. A row that waits costs a timer; only a row that is being written has a goroutine.
+// it writes the newest. A row that waits for more changes costs a timer. When the timer fires, a goroutine writes the row,
+// which waits for a slot while indexWritesMax rows are being written.
 type indexWriter struct {
 	node   *Node
 	writes chan struct{} // a slot for each write
@@ -44,8 +45,8 @@ type pendingReport struct {
 	report  *runindex.Report // nil: none
 	added   bool             // the row was added to the index, and is not written yet
 	urgent  bool             // it is written without a pause
-	writing bool             // a goroutine writes it, and arms the timer again for what is reported meanwhile
-	timer   *time.Timer      // begins to write
+	writing bool             // a goroutine writes it, and sets the timer again for what is reported meanwhile
+	timer   *time.Timer      // its function is writeRow
 }
 
 func newIndexWriter(h *Node) *indexWriter {
@@ -154,8 +155,8 @@ func (w *indexWriter) writeRow(run string, r *pendingReport) {
 	h.background.Done()
 }
 
-// takePending takes the newest report of a run; ok is false if it is being written or was written: a timer that is set
-// again may have begun already.
+// takePending takes the newest report of a run; ok is false if another goroutine writes it or has written it: enqueue
+// and flush set the timer again although its function may have begun, which then runs twice.
 func (w *indexWriter) takePending(run string, r *pendingReport) (report runindex.Report, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -169,7 +170,7 @@ func (w *indexWriter) takePending(run string, r *pendingReport) (report runindex
 	return report, true
 }
 
-// pause waits; it returns false once the node closes.
+// pause waits for d; it returns false if the node closes meanwhile.
 func (w *indexWriter) pause(d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -179,6 +180,7 @@ func (w *indexWriter) pause(d time.Duration) bool {
 	}
 }
 
+// writeOnce tries once to write a report into the row of a run, and publishes that the run waits for a person.
 func (w *indexWriter) writeOnce(run string, report runindex.Report) error {
 	ctx, cancel := context.WithTimeout(context.Background(), indexTimeout)
 	defer cancel()
@@ -205,16 +207,16 @@ func (w *indexWriter) writeOnce(run string, report runindex.Report) error {
 
 // addRow adds the row of a run that has none, unless the run was deleted: before, or while the row was written.
 func (w *indexWriter) addRow(ctx context.Context, run string, report runindex.Report) (done runindex.Recorded, err error) {
-	n := w.node
-	buried, err := runlog.IsDeleted(ctx, n.post, run)
-	if err != nil || buried {
+	h := w.node
+	deleted, err := runlog.IsDeleted(ctx, h.post, run)
+	if err != nil || deleted {
 		return done, err
 	}
-	if done, err = n.runs.RecordOrAdd(ctx, run, report); err != nil {
+	if done, err = h.runs.RecordOrAdd(ctx, run, report); err != nil {
 		return done, err
 	}
-	if buried, err = runlog.IsDeleted(ctx, n.post, run); err == nil && buried {
-		return runindex.Recorded{}, n.runs.Remove(ctx, run)
+	if deleted, err = runlog.IsDeleted(ctx, h.post, run); err == nil && deleted {
+		return runindex.Recorded{}, h.runs.Remove(ctx, run)
 	}
 	return done, err
 }

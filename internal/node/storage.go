@@ -46,7 +46,7 @@ func (o storageOpener) open(ctx context.Context) (s storage, err error) {
 	var opening sync.WaitGroup
 	var files *local.Store
 	var filesErr error
-	if inFiles { // while the server creates the buckets: both wait for the disk
+	if inFiles { // at the same time as the server creates the buckets: both wait for the disk
 		opening.Go(func() {
 			files, filesErr = local.Open(ctx, local.Config{Dir: statedir.LogsDir(o.embedded.StateDir()), BytesMax: uint64(logs), Lazy: o.cfg.Lazy,
 				Stalled: o.stalled, Logger: o.cfg.Logger})

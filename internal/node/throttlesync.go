@@ -27,7 +27,7 @@ import (
 type throttleSync struct {
 	js         jetstream.JetStream
 	bucket     jetstream.KeyValue // nil: a node that is alone has kept no notice yet
-	buckets    bus.BucketConfig   // to create it
+	buckets    bus.BucketConfig   // creates the bucket with the first notice
 	name       string             // of the bucket
 	id         string             // of this node
 	localNode  func() *actors.Node
@@ -69,7 +69,7 @@ const (
 	ratesKept = 256
 )
 
-// newThrottleSync prepares the sharing. The actors call told.
+// newThrottleSync prepares the sharing. The actors call queueNotice.
 func (n *Node) newThrottleSync(b *bus.Buckets) (*throttleSync, error) {
 	js, err := jetstream.New(n.logConn)
 	if err != nil {
