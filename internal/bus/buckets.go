@@ -21,8 +21,8 @@ const (
 	DefaultBlobBytesMax = 2 << 30
 	// BucketBytesMax is the most bytes of one key-value bucket.
 	BucketBytesMax = 16 << 20
-	// GateBytesMax is the most bytes of the bucket of throttle notices: it has few small keys.
-	GateBytesMax = 1 << 20
+	// ThrottleBytesMax is the most bytes of the bucket of throttle notices: it has few small keys.
+	ThrottleBytesMax = 1 << 20
 	// MarkerTTL is how long the marker of an expired key stays; without a marker the server
 	// accepts no TTL for a key at all.
 	MarkerTTL = time.Minute
@@ -45,7 +45,7 @@ type BucketConfig struct {
 	// Replicas of each. Default 1.
 	Replicas int
 	// Alone: the server has one node, in the same process. Then there is no bucket of live nodes, and none of
-	// throttle notices until the node has the first one to keep (see OpenGates).
+	// throttle notices until the node has the first one to keep (see OpenThrottles).
 	Alone bool
 	// Makers are more connections that may create buckets: a server serves the requests of one connection one after
 	// the other, and syncs each new bucket to the disk. Default: none.
@@ -59,9 +59,9 @@ type Buckets struct {
 	Shards, Nodes jetstream.KeyValue
 	// Runs is the index of runs: a hint, because only the logs are authoritative.
 	Runs jetstream.KeyValue
-	// Gates holds the notices that model providers gave to nodes; keys have a TTL. It is nil for a node that is alone
+	// Throttles holds the notices that model providers gave to nodes; keys have a TTL. It is nil for a node that is alone
 	// and has kept none yet.
-	Gates jetstream.KeyValue
+	Throttles jetstream.KeyValue
 	// Blobs are payloads too large for an entry, by hash.
 	Blobs jetstream.ObjectStore
 }
@@ -114,7 +114,7 @@ func (c BucketConfig) bindBuckets(ctx context.Context, js jetstream.JetStream) (
 	if err != nil {
 		return nil, err
 	}
-	if bind(&b.Gates, c.Names.ThrottleBucket()); err != nil && (!c.Alone || !errors.Is(err, jetstream.ErrBucketNotFound)) {
+	if bind(&b.Throttles, c.Names.ThrottleBucket()); err != nil && (!c.Alone || !errors.Is(err, jetstream.ErrBucketNotFound)) {
 		return nil, err
 	}
 	if b.Blobs, err = js.ObjectStore(ctx, c.Names.BlobStore()); err != nil {
@@ -123,27 +123,27 @@ func (c BucketConfig) bindBuckets(ctx context.Context, js jetstream.JetStream) (
 	return b, nil
 }
 
-// OpenGates creates the bucket of throttle notices, if it is missing, and opens it.
-func (c BucketConfig) OpenGates(ctx context.Context, js jetstream.JetStream) (jetstream.KeyValue, error) {
-	if err := c.makeStream(ctx, js, c.gateStream()); err != nil {
+// OpenThrottles creates the bucket of throttle notices, if it is missing, and opens it.
+func (c BucketConfig) OpenThrottles(ctx context.Context, js jetstream.JetStream) (jetstream.KeyValue, error) {
+	if err := c.makeStream(ctx, js, c.throttleStream()); err != nil {
 		return nil, fmt.Errorf("bus: %s: %w", c.Names.ThrottleBucket(), err)
 	}
-	gates, err := js.KeyValue(ctx, c.Names.ThrottleBucket())
+	throttles, err := js.KeyValue(ctx, c.Names.ThrottleBucket())
 	if err != nil {
 		return nil, fmt.Errorf("bus: bucket %s: %w", c.Names.ThrottleBucket(), err)
 	}
-	return gates, nil
+	return throttles, nil
 }
 
-func (c BucketConfig) gateStream() jetstream.StreamConfig {
-	return c.keyStream(c.Names.ThrottleBucket(), GateBytesMax)
+func (c BucketConfig) throttleStream() jetstream.StreamConfig {
+	return c.keyStream(c.Names.ThrottleBucket(), ThrottleBytesMax)
 }
 
 // bucketStreams are the streams behind the buckets that OpenBuckets creates.
 func (c BucketConfig) bucketStreams() []jetstream.StreamConfig {
 	list := []jetstream.StreamConfig{c.keyStream(c.Names.ShardBucket(), BucketBytesMax), c.keyStream(c.Names.RunBucket(), BucketBytesMax), c.blobStream()}
 	if !c.Alone {
-		list = append(list, c.gateStream(), c.keyStream(c.Names.NodeBucket(), BucketBytesMax))
+		list = append(list, c.throttleStream(), c.keyStream(c.Names.NodeBucket(), BucketBytesMax))
 	}
 	return list
 }

@@ -77,7 +77,7 @@ func (n *Node) newThrottleSync(b *bus.Buckets) (*throttleSync, error) {
 	}
 	var id [8]byte
 	rand.Read(id[:]) // never fails: crypto/rand ends the process instead
-	g := &throttleSync{js: js, bucket: b.Gates, buckets: bus.BucketConfig{Names: n.names}, name: n.names.ThrottleBucket(), id: hex.EncodeToString(id[:]), countNodes: n.logOwner.CountSharers, pending: map[string]pendingNotice{}, kept: map[string]keptRates{},
+	g := &throttleSync{js: js, bucket: b.Throttles, buckets: bus.BucketConfig{Names: n.names}, name: n.names.ThrottleBucket(), id: hex.EncodeToString(id[:]), countNodes: n.logOwner.CountSharers, pending: map[string]pendingNotice{}, kept: map[string]keptRates{},
 		localNode: func() *actors.Node { return n.actorNode }, wakeup: make(chan struct{}, 1),
 		warn: func(what string, err error) { n.cfg.Logger.Warn(what, "error", err) }}
 	return g, nil
@@ -210,7 +210,7 @@ func (g *throttleSync) put(ctx context.Context, key string, n throttle.Notice, t
 	soon, cancel := context.WithTimeout(ctx, noticeTimeout)
 	defer cancel()
 	if g.bucket == nil {
-		if g.bucket, err = g.buckets.OpenGates(soon, g.js); err != nil {
+		if g.bucket, err = g.buckets.OpenThrottles(soon, g.js); err != nil {
 			return err
 		}
 	}

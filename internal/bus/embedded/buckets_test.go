@@ -170,20 +170,20 @@ func TestBucketsOfANodeThatIsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{Alone: true, Makers: []*nats.Conn{more}})
-	if err != nil || b.Nodes != nil || b.Gates != nil {
+	if err != nil || b.Nodes != nil || b.Throttles != nil {
 		t.Fatalf("%v, %v", b, err)
 	}
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if gates, err := (bus.BucketConfig{Alone: true}).OpenGates(t.Context(), js); err != nil || gates == nil {
-		t.Fatalf("%v, %v", gates, err)
+	if throttles, err := (bus.BucketConfig{Alone: true}).OpenThrottles(t.Context(), js); err != nil || throttles == nil {
+		t.Fatalf("%v, %v", throttles, err)
 	}
-	if b, err = bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{Alone: true}); err != nil || b.Nodes != nil || b.Gates == nil {
+	if b, err = bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{Alone: true}); err != nil || b.Nodes != nil || b.Throttles == nil {
 		t.Fatalf("%v, %v", b, err)
 	}
-	if b, err = bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{}); err != nil || b.Nodes == nil || b.Gates == nil {
+	if b, err = bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{}); err != nil || b.Nodes == nil || b.Throttles == nil {
 		t.Fatalf("%v, %v", b, err)
 	}
 	if err := nc.Flush(); err != nil {

@@ -18,7 +18,7 @@ func (e *Server) StoreMax() int64 { return e.storeMax }
 // each at most its default.
 func (e *Server) StoreShares() (logs, blobs int64) {
 	const buckets = 3
-	half := (e.storeMax - buckets*bus.BucketBytesMax - bus.GateBytesMax) / 2
+	half := (e.storeMax - buckets*bus.BucketBytesMax - bus.ThrottleBytesMax) / 2
 	return min(half, bus.DefaultLogBytesMax), min(half, bus.DefaultBlobBytesMax)
 }
 
