@@ -14,3 +14,26 @@ func TestChangesOfRowsWaitWhileManyRowsWait(t *testing.T) {
 		}
 	}
 }
+
+// A timer that is set again while its function begins fires twice: the second function finds nothing to write, while the
+// first one writes and after it.
+func TestARowIsTakenOnceWhenItsTimerFiresTwice(t *testing.T) {
+	t.Parallel()
+	r := &pendingReport{added: true}
+	w := &indexWriter{pending: map[string]*pendingReport{"run": r}}
+	if _, ok := w.takePending("run", r); !ok {
+		t.Error("a row that waits was not taken")
+	}
+	if _, ok := w.takePending("run", r); ok {
+		t.Error("a row that is being written was taken again")
+	}
+	r.writing = false
+	delete(w.pending, "run")
+	if _, ok := w.takePending("run", r); ok {
+		t.Error("a row that was written was taken again")
+	}
+	w.pending["run"] = &pendingReport{added: true}
+	if _, ok := w.takePending("run", r); ok {
+		t.Error("the timer of a row that was written has taken the next one")
+	}
+}
