@@ -149,8 +149,8 @@ type Node struct {
 	cfg    Config
 	host   localNode
 	client *client.Client
-	temp   string // directory to remove
-	opens  dispatcher.Goroutines
+	temp   string                // directory to remove
+	opens  dispatcher.Goroutines // that open runs
 }
 
 // Start starts a node. The caller must Close it.

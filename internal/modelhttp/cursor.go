@@ -45,8 +45,8 @@ func (c *Cursor) expect(b byte) {
 	c.at++
 }
 
-// IsNull takes a null, and reports whether there was one.
-func (c *Cursor) IsNull() bool {
+// SkipNull skips a null, and reports whether there was one.
+func (c *Cursor) SkipNull() bool {
 	if c.peek() != 'n' {
 		return false
 	}
@@ -64,7 +64,7 @@ func (c *Cursor) literal(word string) bool {
 
 // Fields yields the keys of an object, or none of null. Its user reads or skips the value of each.
 func (c *Cursor) Fields(yield func(key []byte) bool) {
-	if c.IsNull() {
+	if c.SkipNull() {
 		return
 	}
 	c.expect('{')
@@ -81,7 +81,7 @@ func (c *Cursor) Fields(yield func(key []byte) bool) {
 
 // Elements yields for each element of a list, or never of null. Its user reads or skips the element.
 func (c *Cursor) Elements(yield func() bool) {
-	if c.IsNull() {
+	if c.SkipNull() {
 		return
 	}
 	c.expect('[')
@@ -140,7 +140,7 @@ func (c *Cursor) String(to *string) {
 
 // TextLike is Text, and does not make a text again that equals like.
 func (c *Cursor) TextLike(to *Text, like Text) {
-	if c.IsNull() {
+	if c.SkipNull() {
 		return
 	}
 	raw, escaped := c.quoted()
@@ -193,7 +193,7 @@ func (c *Cursor) Count(to *Count) {
 	if to.Known {
 		c.Fail() // named twice
 	}
-	if c.IsNull() {
+	if c.SkipNull() {
 		return
 	}
 	c.peek()

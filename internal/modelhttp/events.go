@@ -14,16 +14,15 @@ import (
 type eventReader struct {
 	attempt *Attempt
 	body    io.Reader
-	err     error // of the body, once it has ended
-	ended   bool  // the body was read to its end
+	err     error // of the body, once it has ended: io.EOF if it was read to its end
 
-	buf     []byte // bytes that no line was made of yet
-	scanned int    // of them hold no end of a line
+	buf     []byte // what was read and is not yet returned as lines
+	scanned int    // how many bytes of buf are known to hold no end of a line
 	room    []byte // the whole buffer; buf is a part of it
 	total   int64  // bytes of the body
 	event   int64  // bytes of the event so far
 	afterCR bool   // the line before ended in \r: a \n belongs to that end
-	filled  bool   // a line that was not blank came
+	begun   bool   // a line that was not blank came: a byte-order mark may stand only before it
 
 	name string // of the last event that had one: the next one mostly has the same, and needs no copy of it
 	data []byte // of the event so far, each line with its end
@@ -72,10 +71,10 @@ func (r *eventReader) next() (Event, error) {
 
 // takeField takes a line of an event: its data, or its name, which it returns.
 func (r *eventReader) takeField(line []byte, name string) string {
-	if !r.filled {
+	if !r.begun {
 		line = bytes.TrimPrefix(line, []byte("\ufeff"))
 	}
-	r.filled = true
+	r.begun = true
 	field, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte{' '})
 	switch string(field) {
@@ -191,7 +190,7 @@ func (r *eventReader) fill() error {
 		r.buf = r.room[:len(r.buf)+n]
 		switch {
 		case err == io.EOF:
-			r.ended, r.err = true, io.EOF
+			r.err = io.EOF
 		case err != nil:
 			r.err = r.attempt.ModelError(err)
 		case n == 0:

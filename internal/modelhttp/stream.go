@@ -77,7 +77,7 @@ func tooLarge(format string, bound int64) error {
 // drain reads what follows the end of a reply. A server that keeps the response open costs
 // DrainTime and the connection.
 func (a *Attempt) drain(r *eventReader) {
-	if r.ended {
+	if r.err == io.EOF {
 		return
 	}
 	timer := time.AfterFunc(DrainTime, func() { a.cancel(context.Canceled) })

@@ -9,12 +9,14 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// What a watchdog waits for.
+// waitKind says what a watchdog waits for.
+type waitKind int
+
 const (
-	nextLine    = iota // or the headers, or the first byte
-	nextContent        // a piece of the reply
+	nextLine    waitKind = iota // or the headers, or the first byte
+	nextContent                 // a piece of the reply
 	wholeReply
-	waitsOfAttempt
+	waitKinds
 )
 
 // watchdog fails an attempt that waits too long for one of several things. One timer serves them all. It is set anew only
@@ -26,7 +28,7 @@ type watchdog struct {
 	mu    sync.Mutex
 	timer *time.Timer
 	fires time.Time // zero while the timer is not set
-	waits [waitsOfAttempt]wait
+	waits [waitKinds]wait
 }
 
 // wait is one thing that an attempt waits for.
@@ -37,7 +39,7 @@ type wait struct {
 }
 
 // expect fails the attempt after d, unless expect is called with the same kind, or stop, before.
-func (w *watchdog) expect(kind int, what string, d time.Duration) {
+func (w *watchdog) expect(kind waitKind, what string, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	due := time.Now().Add(d)
@@ -61,7 +63,7 @@ func (w *watchdog) set(at time.Time, after time.Duration) {
 func (w *watchdog) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waits = [waitsOfAttempt]wait{}
+	w.waits = [waitKinds]wait{}
 	if w.fires = (time.Time{}); w.timer != nil {
 		w.timer.Stop()
 	}

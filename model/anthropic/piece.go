@@ -26,7 +26,7 @@ func (e *streamEvent) decodePiece(data []byte) bool {
 		case "delta":
 			e.Delta.read(&c, was.Delta.Type)
 		case "message", "content_block", "usage":
-			if !c.IsNull() {
+			if !c.SkipNull() {
 				c.Fail()
 			}
 		default:

@@ -33,7 +33,7 @@ func (k *chatChunk) decodeKnown(data []byte) bool {
 		case "usage":
 			k.Usage.read(&c)
 		case "error":
-			if !c.IsNull() {
+			if !c.SkipNull() {
 				c.Fail()
 			}
 		default:

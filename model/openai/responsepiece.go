@@ -26,7 +26,7 @@ func (e *responseEvent) decodePiece(data []byte) bool {
 		case "delta":
 			c.Text(&e.Delta)
 		case "item", "response", "error", "code", "message":
-			if !c.IsNull() {
+			if !c.SkipNull() {
 				c.Fail()
 			}
 		default:
