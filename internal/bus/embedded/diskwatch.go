@@ -179,9 +179,7 @@ func (e *Server) recoverStore(why error) bool {
 // restartNATS replaces the server by a new one on the same store, with the same ports and
 // credentials. Connections reconnect by themselves.
 func (e *Server) restartNATS() error {
-	old := e.currentServer()
-	old.Shutdown()
-	old.WaitForShutdown()
+	shutDown(e.currentServer())
 	select {
 	case <-e.disk.failures: //nolint:errcheck // the old server's: the new one reports its own
 	default:

@@ -332,8 +332,7 @@ func (e *Server) Close() error {
 			e.disk.close()
 		}
 		if s := e.currentServer(); s != nil {
-			s.Shutdown()
-			s.WaitForShutdown()
+			shutDown(s)
 		}
 		for _, f := range []*proxyListener{e.port, e.socket} {
 			if f != nil {
