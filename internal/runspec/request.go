@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/client"
@@ -265,12 +263,10 @@ func (b *Builder) checkScripts(r client.RunRequest) error {
 // client learns nothing: neither whether it exists, nor its contents.
 func badScript(route, path string, isOpen bool, err error) error {
 	switch {
-	case errors.Is(err, scriptfile.ErrScript) && errors.Is(err, io.EOF):
-		return refuse.Bad("see docs/models.md#scripted-models", "model %s: it is not a script, it is empty", route)
 	case errors.Is(err, scriptfile.ErrScript):
 		why := safefile.ErrorLine(err)
-		if _, isType := errors.AsType[*yaml.TypeError](err); isType {
-			why += ": a value there has another form than its key takes"
+		if errors.Is(err, io.EOF) {
+			why = ", it is empty"
 		}
 		return refuse.Bad("see docs/models.md#scripted-models", "model %s: it is not a script%s", strings.Replace(route, "script//", "script/", 1), why)
 	case isOpen && errors.Is(err, fs.ErrNotExist):

@@ -2,6 +2,7 @@ package script
 
 import (
 	"errors"
+	"io"
 	"reflect"
 	"strconv"
 	"strings"
@@ -28,11 +29,17 @@ var keyOwners = map[string]struct {
 	"Failure": {"an error", reflect.TypeFor[Failure]()},
 }
 
-// explainDecoding names the first unknown key of a script with the keys that its place may have.
-func explainDecoding(err error) error {
+// explainDecoding names the first unknown key of a script with the keys that its place may have. Without one it says
+// what the first value of another form has to be, or where the file is no YAML.
+func explainDecoding(err error, data []byte) error {
+	if _, ok := errors.AsType[*formError](err); ok || errors.Is(err, io.EOF) {
+		return err
+	}
 	list, ok := errors.AsType[*yaml.TypeError](err)
 	if !ok {
-		return err
+		r := &byteReader{data: data}
+		_ = yaml.NewDecoder(r).Decode(&yaml.Node{}) // fails at the same place
+		return explainSyntax(err, data[:r.taken])
 	}
 	for _, text := range list.Errors {
 		m := unknownField.FindStringSubmatch(text)
@@ -45,7 +52,7 @@ func explainDecoding(err error) error {
 			return &safefile.KeyError{Line: n, Key: m[2], Of: owner.name, Known: known, Near: suggest.Nearest(m[2], known)}
 		}
 	}
-	return err
+	return explainMismatch(list)
 }
 
 // yamlKeys lists the keys of a type in YAML.

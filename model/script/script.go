@@ -151,7 +151,8 @@ type Duration time.Duration
 func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	v, err := time.ParseDuration(n.Value)
 	if err != nil || v < 0 {
-		return fmt.Errorf("line %d: %q is not a duration such as 50ms", n.Line, n.Value)
+		return &formError{line: n.Line, why: "a duration such as 50ms is expected",
+			full: fmt.Errorf("line %d: %q is not a duration such as 50ms", n.Line, n.Value)}
 	}
 	*d = Duration(v)
 	return nil
@@ -163,19 +164,19 @@ func (d Duration) MarshalYAML() (any, error) { return time.Duration(d).String(),
 // Parse reads a script from YAML or JSON. Unknown keys are errors.
 func Parse(data []byte) (*Script, error) {
 	if len(data) > MaxBytes {
-		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrScript, len(data), MaxBytes)
+		return nil, fmt.Errorf("%w: %w", ErrScript, malformed(fmt.Sprintf("%d bytes, at most %d are read", len(data), MaxBytes)))
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
 	s := &Script{}
 	if err := dec.Decode(s); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrScript, explainDecoding(err))
+		return nil, fmt.Errorf("%w: %w", ErrScript, explainDecoding(err, data))
 	}
 	if err := dec.Decode(&Script{}); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: more than one document", ErrScript)
+		return nil, fmt.Errorf("%w: %w", ErrScript, malformed("more than one document"))
 	}
 	if len(s.Agents) == 0 && len(s.IDs) == 0 && len(s.Default) == 0 {
-		return nil, fmt.Errorf("%w: neither agents, ids nor default", ErrScript)
+		return nil, fmt.Errorf("%w: %w", ErrScript, malformed("neither agents, ids nor default"))
 	}
 	for _, agents := range []map[string][]Reply{s.Agents, s.IDs} {
 		for name, replies := range agents {
@@ -217,7 +218,8 @@ var stops = map[model.Stop]bool{
 func checkReplies(agent string, replies []Reply) error {
 	for i, r := range replies {
 		bad := func(format string, args ...any) error {
-			return fmt.Errorf("%w: %s, reply %d: %s", ErrScript, agent, i, fmt.Sprintf(format, args...))
+			why := fmt.Sprintf("%s, reply %d: %s", agent, i, fmt.Sprintf(format, args...))
+			return fmt.Errorf("%w: %w", ErrScript, malformed(why))
 		}
 		if r.Error != nil && !classes[r.Error.Class] {
 			return bad("unknown error class %q", r.Error.Class)

@@ -255,6 +255,9 @@ func TestBadScripts(t *testing.T) {
 		"agents: {a: [{calls: [{name: x, args: [1]}]}]}":         "mapping or a string",
 		"agents: {a: [{calls: [{name: x, args: {a: {1: 2}}}]}]}": "args of",
 		"default: [{text: a}]\n---\ndefault: []":                 "more than one document",
+		"default:\n  - text: *all\n  - text: b":                  "unknown anchor",
+		"default:\n  - text: a\n    text: [b\n  - text: c":       `line 4: "," or "]" is missing in the list that begins at line 3`,
+		"default:\n\t- text: a":                                  "line 2: found character that cannot start any token",
 	} {
 		_, err := script.Parse([]byte(text))
 		if !errors.Is(err, script.ErrScript) || !strings.Contains(err.Error(), want) {
