@@ -180,7 +180,8 @@ agents:
 	}
 	defer up.Process.Kill()
 	log := watchOutput(out)
-	log.until(t, "NATS at")
+	log.until(t, "its events have no texts of people, models and tools")
+	log.until(t, `all nodes are ready; next: troupe start --dir `+s.home+` "what to do" starts a run, troupe top shows all`+"\n")
 	nodes := s.waitForNodes(3)
 	s.checkProofs(nodes)
 

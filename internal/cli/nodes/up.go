@@ -160,7 +160,7 @@ func (cs *Commands) runNodes(ctx context.Context, u upFlags, p nodeProgram) []er
 	defer cancel()
 	var wait sync.WaitGroup
 	errs := make([]error, u.nodes)
-	lines := &lineWriter{to: cs.Console.Err, http: httpAddressBook{announce: p.server.announce}}
+	lines := &lineWriter{to: cs.Console.Err, http: httpAddressBook{announce: p.server.announce}, starting: u.nodes, next: cs.nextStep(u.root)}
 	for i := range u.nodes {
 		name := fmt.Sprintf("node-%d", i+1)
 		args := append(u.nodeArguments(name), "--store-dir", p.state)
@@ -236,6 +236,7 @@ func (cs *Commands) startServer(u upFlags) (upServer, error) {
 		return upServer{}, err
 	}
 	cs.Console.Say(term.CleanLine("NATS at " + e.URL() + "; watch with: " + e.WatchCommand() + " sub '" + names.Names{}.AllEvents() + "' --translate 'troupe fmt'"))
+	cs.reportTexts()
 	if line := localserver.OpenWarning(u.open.watch, u.open.control); line != "" {
 		cs.Console.Say(cs.Console.ErrStyle.Yellow("warning: " + line))
 	}

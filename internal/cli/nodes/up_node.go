@@ -83,6 +83,9 @@ type lineWriter struct {
 	mu   sync.Mutex
 	to   io.Writer
 	http httpAddressBook
+	// starting is how many nodes have not said yet that they are ready; next is the line that follows the last of them.
+	starting int
+	next     string
 }
 
 // writeNodeLine writes a line of a node. One that names the node's address over HTTP also puts it into node.json.
@@ -92,6 +95,7 @@ func (w *lineWriter) writeNodeLine(name, text string) {
 		url, _, _ := strings.Cut(rest, ";")
 		w.setHTTP(name, url)
 	}
+	w.reportReady(text)
 }
 
 // writeEnd says how a node has ended.

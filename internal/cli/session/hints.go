@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
-// hintFlags returns the flags with which another command reaches the same node, as they were given to this one,
+// HintFlags returns the flags with which another command reaches the same node, as they were given to this one,
 // with a space before each. Passwords and tokens are not among them.
-func (o *Opener) hintFlags() string {
+func (o *Opener) HintFlags() string {
 	var b strings.Builder
 	given := o.Conn.Given
 	for _, f := range []struct{ name, value string }{{"store-dir", AbsolutePath(o.StateDir)}, {"server", given.Servers}, {"context", given.Context}, {"creds", AbsolutePath(given.Creds)},

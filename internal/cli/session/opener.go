@@ -130,7 +130,7 @@ func (o *Opener) Open(ctx context.Context, why Purpose, roots ...string) (*Sessi
 		if err != nil {
 			return nil, err
 		}
-		return &Session{Client: c, Context: ctx, Address: c.URL(), flags: o.hintFlags()}, nil
+		return &Session{Client: c, Context: ctx, Address: c.URL(), flags: o.HintFlags()}, nil
 	}
 	if o.Conn.Given.As != "" {
 		return nil, errOwnerAlone
@@ -181,7 +181,7 @@ func (o *Opener) joinOwner(ctx context.Context) (*Session, error) {
 		end(nil)
 		return nil, err
 	}
-	s := &Session{Client: c, Context: alive, Address: file.Address, WatchCommand: file.Watch, OwnerPID: file.PID, flags: o.hintFlags()}
+	s := &Session{Client: c, Context: alive, Address: file.Address, WatchCommand: file.Watch, OwnerPID: file.PID, flags: o.HintFlags()}
 	ping, cancel := context.WithTimeout(alive, pingTimeout)
 	defer cancel()
 	if _, err := c.Get(ping, client.NewID()); s.IsGone(err) {
@@ -253,7 +253,7 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{Context: alive, Address: h.URL(), WatchCommand: h.WatchCommand(), Node: h, roots: roots, live: map[string]bool{}, flags: o.hintFlags()}
+	s := &Session{Context: alive, Address: h.URL(), WatchCommand: h.WatchCommand(), Node: h, roots: roots, live: map[string]bool{}, flags: o.HintFlags()}
 	if s.Client, err = h.NewClient(); err == nil && why == ToRun {
 		s.stop, err = s.Watch(s.trackLiveRuns)
 	}
