@@ -166,9 +166,9 @@ func (p pointFinder) findIn(log []mailbox.Message) (int, error) {
 	case p.turn < 0 && asks >= 0:
 		return asks, nil
 	case p.turn < 0:
-		return 0, fmt.Errorf("%w: %s has no result of a call and no answer to a question %.80q", errForkPoint, log[0].To, p.point)
+		return 0, fmt.Errorf("%w: %s has no result of a call and no answer to a question %.80q", errForkPoint, log[0].To.Agent(), p.point)
 	}
-	return 0, fmt.Errorf("%w: %s has no complete turn %d, its complete turns are 0 to %d", errForkPoint, log[0].To, p.turn, complete)
+	return 0, fmt.Errorf("%w: %s has no complete turn %d, its complete turns are 0 to %d", errForkPoint, log[0].To.Agent(), p.turn, complete)
 }
 
 // isAsked reports whether the agent waits for the answer to the question.

@@ -15,4 +15,5 @@ type Commands struct {
 
 	printed      map[string]bool // lines above runs
 	conversation string          // of a chat; "": no chat
+	forkNotes    []string        // about the directory of a fork, until a node has accepted it
 }

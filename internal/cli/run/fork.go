@@ -99,7 +99,7 @@ func (cs *Commands) chooseDir(ctx context.Context, s *session.Session, flags *re
 		return false, exit.UsageError("name another directory with --dir, or this one if the fork shall write there",
 			"%s exists, and run %s does not", flags.Request.Dir, id)
 	}
-	cs.Console.Say(fmt.Sprintf("%s exists and is used as it is: the fork writes there", term.CleanLine(flags.Request.Dir)))
+	cs.warnFork("%s exists and is used as it is: the fork writes there", flags.Request.Dir)
 	return false, nil
 }
 
@@ -144,6 +144,12 @@ func (cs *Commands) copyForFork(ctx, copying context.Context, s *session.Session
 func (cs *Commands) sendRequest(s *session.Session, flags *request.Flags) (client.RunAccepted, error) {
 	dir := flags.Copy
 	accepted, err := flags.Send(s, cs.Sessions.StateDir)
+	if err == nil || dir != "" && flags.Copy == "" {
+		for _, note := range cs.forkNotes {
+			cs.Console.Say(note)
+		}
+		cs.forkNotes = nil
+	}
 	if err == nil && !accepted.UserSettings && !accepted.Existed {
 		request.NoteClaudeSettings(cs.Console)
 	}
@@ -158,7 +164,9 @@ func (cs *Commands) sendRequest(s *session.Session, flags *request.Flags) (clien
 		if used := workspaceOf(entries); failed != nil || used == "" || isSameDir(used, dir) {
 			break
 		}
-		cs.sayFork("run %s exists already: %s is removed", flags.Request.RunID, dir)
+		if !cs.Console.Quiet {
+			cs.Console.Say(term.CleanLine(fmt.Sprintf("run %s exists already: %s is removed", flags.Request.RunID, dir)))
+		}
 		err = os.RemoveAll(dir)
 	}
 	return accepted, err
@@ -170,16 +178,16 @@ func isSameDir(a, b string) bool {
 	return err == nil && failed == nil && os.SameFile(one, other)
 }
 
-// sayFork says what became of the directory of a fork.
+// sayFork says what became of the directory of a fork, once a node has accepted the run: the copy for a refused one goes.
 func (cs *Commands) sayFork(format string, args ...any) {
 	if !cs.Console.Quiet {
 		cs.warnFork(format, args...)
 	}
 }
 
-// warnFork says where the directory of a fork is not as it was at the point, or not its own: with -q, too.
+// warnFork says where the directory of a fork is not as it was at the point, or not its own: with -q, too. See sayFork.
 func (cs *Commands) warnFork(format string, args ...any) {
-	cs.Console.Say(term.CleanLine(fmt.Sprintf(format, args...)))
+	cs.forkNotes = append(cs.forkNotes, term.CleanLine(fmt.Sprintf(format, args...)))
 }
 
 // readCut reads the logs of a run, all of them and those of the cut at a point.
