@@ -57,6 +57,9 @@ func (c *certifier) add(format string, args ...any) {
 	c.Facts = append(c.Facts, fmt.Sprintf(format, args...))
 }
 
+// noPolicy is the rule of a stop that no policy decided.
+const noPolicy = "its own proposal, which no rule vetoed"
+
 // addStops adds the last proposed stop with its answer, and counts those before it.
 func (c *certifier) addStops() {
 	proposed, proposals := message{}, 0
@@ -87,7 +90,10 @@ func (c *certifier) addStops() {
 			}
 			c.add("the supervisor answered %s%s%s (entry %d of %s)%s", m.kind, final, b.By.text(), m.entry, c.rootLog.at,
 				why(b.Why))
-			c.Rule = cmp.Or(strings.TrimPrefix(b.By.text(), " by "), "policy")
+			c.Rule = noPolicy
+			if b.By != nil || m.kind == "stop_vetoed" {
+				c.Rule = cmp.Or(strings.TrimPrefix(b.By.text(), " by "), "policy")
+			}
 		}
 	}
 }
@@ -172,7 +178,7 @@ func (c *certifier) addLastGrant(end message) {
 		}
 		c.Rule = cmp.Or(b.Why, c.Rule)
 		if b.By != nil {
-			c.Rule = cmp.Or(strings.TrimPrefix(b.By.text(), " by "), "policy")
+			c.Rule = strings.TrimPrefix(b.By.text(), " by ")
 		}
 		c.add("the supervisor %s for %s%s (entry %d of %s)%s", what, cmp.Or(b.Why, "a limit of the agent"), b.By.text(),
 			m.entry, c.rootLog.at, why(b.Detail))

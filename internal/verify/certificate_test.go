@@ -37,7 +37,7 @@ func TestCertificateOfARootInANodePool(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ run, rule, fact string }{
 		{budgeted, "token_budget", "the limit of the run was 5000 tokens"},
-		{plain, "policy", "the supervisor answered stop_allowed (entry 9 of eval.root@gpu)"},
+		{plain, "its own proposal, which no rule vetoed", "the supervisor answered stop_allowed (entry 9 of eval.root@gpu)"},
 	} {
 		r := openRunLog(t, c.run)
 		r.moveRoot("gpu")

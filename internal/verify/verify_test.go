@@ -158,7 +158,7 @@ func TestCertificates(t *testing.T) {
 		rule  string
 		facts []string
 	}{
-		"completes_within_budget": {"policy", []string{"the supervisor answered stop_allowed (entry 9 of eval.root)"}},
+		"completes_within_budget": {"its own proposal, which no rule vetoed", []string{"the supervisor answered stop_allowed (entry 9 of eval.root)"}},
 		"vetoed_for_good": {`the rule "evidence" of the policy, version 1`,
 			[]string{"proposed to stop 8 times before", `stop_vetoed for good by the rule "evidence" of the policy, version 1 (entry 22 of eval.root): "Name the evidence."`}},
 		"token_budget": {"token_budget", []string{"granted only a closing turn for token_budget (entry 80 of eval.root)",
