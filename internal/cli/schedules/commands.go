@@ -84,7 +84,7 @@ func LocalTime(text string) string {
 func (cs *Commands) show() *cobra.Command {
 	return &cobra.Command{
 		Use: "show SCHEDULE", Args: command.Exactly("SCHEDULE"),
-		Short:       "Show a schedule: its rule, its next and last run, and what it missed",
+		Short:       "Show a schedule: its rule and task, its next and last run, and what it missed",
 		Example:     "  troupe schedules show 01k9z3\n  troupe schedules show 01k9z3 -o json | jq .request",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -104,7 +104,11 @@ func (cs *Commands) show() *cobra.Command {
 
 func (cs *Commands) printSchedule(s client.ScheduleInfo) error {
 	rows := [][]string{{"schedule", term.CleanLine(s.ID)}, {"rule", RuleText(s)}, {"next", LocalTime(s.Next)}, {"created", LocalTime(s.Created)}, {"prompt", term.CleanLine(s.Title)}}
-	for _, r := range [][2]string{{"conversation", s.Conversation}, {"missed", s.Missed}, {"overlap", s.Overlap}} {
+	request := client.RunRequest{}
+	if s.Request != nil {
+		request = *s.Request
+	}
+	for _, r := range [][2]string{{"dir", request.Dir}, {"model", term.ModelName(request.Model)}, {"agent", request.Agent}, {"conversation", s.Conversation}, {"missed", s.Missed}, {"overlap", s.Overlap}} {
 		if r[1] != "" {
 			rows = append(rows, []string{r[0], term.CleanLine(r[1])})
 		}
