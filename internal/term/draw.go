@@ -229,11 +229,7 @@ func (m *member) markAndActivity(s Style, now time.Time) (mark, doing string) {
 	case m.reason == "completed":
 		return s.Green("✓"), "done" + m.elapsedSuffix(now)
 	case m.reason != "":
-		text := FormatReason(m.reason)
-		if m.detail != "" {
-			text += ": " + CleanLine(m.detail)
-		}
-		return s.Red("✗"), s.Red(text) + m.elapsedSuffix(now)
+		return s.Red("✗"), s.Red(m.endText()) + m.elapsedSuffix(now)
 	case m.asks:
 		return s.Yellow("?"), s.Yellow(CleanLine(m.activity))
 	case len(m.calls) == 1:

@@ -24,15 +24,15 @@ type Tree struct {
 	AgentsMax int
 	IsFull    bool
 
-	agents   map[string]*member
-	frozen   frozenAgents
-	order    []string // of arrival
-	handoffs int
-	notice   string // about the run as a whole
-	clock    runClock
-	canceler string // who canceled the run last; "": nobody, or it is not known
-	shortage string // the limit that did not cover the newest attempt that was refused or made the last one
-	arranged *arrangement
+	agents    map[string]*member
+	frozen    frozenAgents
+	order     []string // of arrival
+	handoffs  int
+	notice    string // about the run as a whole
+	clock     runClock
+	cancelers cancelers
+	shortage  string // the limit that did not cover the newest attempt that was refused or made the last one
+	arranged  *arrangement
 }
 
 // arrangement is the order in which the agents are drawn. It is made anew once an agent, a parent or a name has come.
@@ -203,7 +203,7 @@ func (t *Tree) AddEvent(e client.Event) {
 		}
 	case event.KindAgentFinished:
 		if d, ok := decodeData[event.AgentFinished](e); ok {
-			m.reason, m.detail, m.ended = spec.Reason(clipText(string(d.Reason))), clipText(endingOf(d.Detail, t.canceler)), at
+			m.reason, m.detail, m.ended = spec.Reason(clipText(string(d.Reason))), clipText(t.cancelers.endingOf(m, t.agents, d.Detail)), at
 			m.turn, m.calls, m.asks = d.Turns, nil, false
 			t.setCalls(m, d.Calls)
 		}
@@ -251,18 +251,16 @@ func (t *Tree) applyRunEvent(e client.Event, at time.Time) {
 			}
 		}
 	case event.KindWarningRaised:
-		if d, ok := decodeData[event.Warning](e); ok && d.What == event.WarningOfCancel && d.Agent == "" {
-			t.notice, t.canceler = "stopping", d.By
-			if d.Now {
-				t.notice = "stopping now"
+		if d, ok := decodeData[event.Warning](e); ok && d.What == event.WarningOfCancel {
+			t.cancelers = t.cancelers.with(d)
+			if d.Agent == "" {
+				t.notice = "stopping"
+				if d.Now {
+					t.notice = "stopping now"
+				}
 			}
 		}
 	}
-}
-
-// endingOf is the detail of the end of an agent, with the name of the person who canceled the run.
-func endingOf(detail, canceler string) string {
-	return event.Result{Detail: detail, Cancel: &event.CancelResult{By: canceler}}.Ending()
 }
 
 func (t *Tree) ensureMember(id string) *member {

@@ -161,7 +161,11 @@ const awaitedCallsShown = 5
 
 // sayAwaited says what a cancel waits for: the calls that are in progress, by the events of the run.
 func (cs *Commands) sayAwaited(ctx context.Context, s *session.Session, r *cancelRequest) {
-	cs.Console.Say("waiting until " + r.RunID + " is at a safe boundary: calls in progress end first (--now aborts them)")
+	who := r.RunID
+	if r.Agent != "" {
+		who = r.Agent + " of " + r.RunID
+	}
+	cs.Console.Say("waiting until " + who + " is at a safe boundary: calls in progress end first (--now aborts them)")
 	var t term.Tree
 	err := s.Events(ctx, r.RunID, nil, false, func(e client.Event, _ []byte) error {
 		t.AddEvent(e)
