@@ -163,7 +163,9 @@ type RunInfo struct {
 	Position int    `json:"position,omitempty"`
 	Title    string `json:"title"`
 	// Agent is the name of the agent that the run began with; "": it is not known.
-	Agent   string `json:"agent,omitempty"`
+	Agent string `json:"agent,omitempty"`
+	// Fork is the point of another run at which the run began: RUN, RUN@TURN or RUN@AGENT:POINT; "": it is no fork.
+	Fork    string `json:"fork,omitempty"`
 	Model   string `json:"model"`
 	Started string `json:"started"`
 	// Ended is when the run ended; "": it has not, or its row does not say when.

@@ -127,7 +127,7 @@ func (c *opener) openNew(ctx context.Context, r client.RunRequest) (any, error) 
 	if r.History != nil {
 		c.purgeUploadedHistory(ctx, rootOf(opened))
 	}
-	err = c.addRow(ctx, client.RunInfo{RunID: r.RunID, State: client.RunLive, Title: runindex.TitleOf(r.Prompt), Agent: opened.Root, Model: accepted.Model, Node: c.cfg.Name, Owner: opened.Owner,
+	err = c.addRow(ctx, client.RunInfo{RunID: r.RunID, State: client.RunLive, Title: runindex.TitleOf(r.Prompt), Agent: opened.Root, Fork: cmp.Or(opened.Fork, meant.Fork), Model: accepted.Model, Node: c.cfg.Name, Owner: opened.Owner,
 		Started: time.Now().UTC().Format(time.RFC3339), Conversation: meant.Conversation})
 	if err != nil || meant.Conversation == "" {
 		return accepted, err

@@ -122,7 +122,7 @@ func shortenRuns(rows [][]string) {
 }
 
 func runRow(r client.RunInfo) []string {
-	row := []string{term.CleanLine(r.RunID), stateText(r), "-", "-", "-", "-", console.Age(r.Started), term.Truncate(term.CleanLine(r.Title), titleColumns)}
+	row := []string{term.CleanLine(r.RunID), stateText(r), "-", "-", "-", "-", console.Age(r.Started), term.Truncate(forkMark(r)+term.CleanLine(r.Title), titleColumns)}
 	spend := r.Spend
 	if d := r.Result; d != nil {
 		row[2] = term.FormatReason(d.Reason)
@@ -133,6 +133,14 @@ func runRow(r client.RunInfo) []string {
 		row[4], row[5] = spendText(*spend)
 	}
 	return row
+}
+
+// forkMark precedes the title of a fork, which is often that of its original.
+func forkMark(r client.RunInfo) string {
+	if r.Fork == "" {
+		return ""
+	}
+	return "fork: "
 }
 
 // spendText shows what a run has spent of its limits.

@@ -38,7 +38,7 @@ func (r *Index) Change(ctx context.Context, run string, change func(*client.RunI
 // state stays.
 func (r *Index) AddOpened(ctx context.Context, info client.RunInfo) error {
 	add := func(i *client.RunInfo) {
-		i.Title, i.Model, i.Node, i.Started = info.Title, info.Model, info.Node, info.Started
+		i.Title, i.Agent, i.Fork, i.Model, i.Node, i.Started = info.Title, info.Agent, info.Fork, info.Model, info.Node, info.Started
 		i.State, i.Conversation, i.Owner = cmp.Or(i.State, info.State), info.Conversation, cmp.Or(info.Owner, i.Owner)
 	}
 	written, err := r.writeChange(ctx, info.RunID, Row{}, 0, infoChange(add)) // hardly ever there is one to read first

@@ -97,6 +97,18 @@ func TestTheRowOfAShortRunKeepsItsEnd(t *testing.T) {
 	}
 }
 
+// TestTheRowOfAnOpenedRunNamesItsAgentAndItsOrigin: both are of the first entry of the run, and no report repeats them.
+func TestTheRowOfAnOpenedRunNamesItsAgentAndItsOrigin(t *testing.T) {
+	r := openIndex(t)
+	opened := client.RunInfo{RunID: "ours", State: client.RunLive, Title: "a task", Agent: "clerk", Fork: "theirs@2"}
+	if err := r.AddOpened(t.Context(), opened); err != nil {
+		t.Fatal(err)
+	}
+	if info, ok, err := r.Get(t.Context(), "ours"); err != nil || !ok || info.Agent != "clerk" || info.Fork != "theirs@2" {
+		t.Errorf("%+v, %v, %v", info, ok, err)
+	}
+}
+
 // TestNoteOpened_KnowsNoRowOfARunThatWasForgotten: the index forgets which runs have a row between the write of a row, by a
 // short run that has ended, and the note of the request that opened the run. The finished row must not be hidden by a live one.
 func TestNoteOpened_KnowsNoRowOfARunThatWasForgotten(t *testing.T) {

@@ -79,6 +79,12 @@ func (r *Row) addMissing(full client.RunInfo) (changed bool) {
 		r.Title, r.Model, r.Conversation = full.Title, cmp.Or(r.Model, full.Model), cmp.Or(r.Conversation, full.Conversation)
 		changed = true
 	}
+	if r.Agent == "" && full.Agent != "" {
+		r.Agent, changed = full.Agent, true
+	}
+	if r.Fork == "" && full.Fork != "" {
+		r.Fork, changed = full.Fork, true
+	}
 	if r.Owner == "" && full.Owner != "" {
 		r.Owner, changed = full.Owner, true
 	}

@@ -99,7 +99,7 @@ func (r *Row) setSummary(s RowSummary) (changed bool) {
 
 // InfoOf makes the row of a run from its state.
 func InfoOf(s supervisor.State, node string) client.RunInfo {
-	info := client.RunInfo{State: client.RunLive, Node: node, Title: TitleOf(s.Run.Goal), Agent: s.Run.Root, Model: s.Run.Model.Name, Owner: s.Run.Owner}
+	info := client.RunInfo{State: client.RunLive, Node: node, Title: TitleOf(s.Run.Goal), Agent: s.Run.Root, Fork: s.Run.Fork, Model: s.Run.Model.Name, Owner: s.Run.Owner}
 	if s.Run.InLane {
 		info.Conversation = s.Run.Conversation
 	}
