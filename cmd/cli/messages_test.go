@@ -113,7 +113,7 @@ var wrongFiles = []wrongInput{
 	usage("run -m script/$BROKEN hi", "broken.json"),
 	usage("eval nowhere", "nowhere: no such file", "a file of cases"),
 	usage("agents validate nowhere", "nowhere"),
-	usage("run $OK --policy nowhere.yaml hi", "nowhere.yaml: no such file", "troupe policy test FILE"),
+	usage("run $OK --policy nowhere.yaml hi", "--policy nowhere.yaml: no such file", "troupe policy test FILE"),
 	usage("run $OK --policy . hi", "not a regular file"),
 	usage("run $OK --policy $BROKEN hi", "broken.json", "docs/policy.md"),
 	withEnv("TROUPE_POLICY=nowhere.yaml", "run $OK hi", "nowhere.yaml: no such file"),

@@ -110,8 +110,17 @@ func reportLicense(t *conversation, a *agentAnswer) {
 	}
 	name := w.args["path"].(string)
 	if l, ok := firstQuotable(parseRead(name, firstResult(t, w))); ok {
-		a.addFinding(finding{Kind: kindLicense, Severity: info, Title: "License: " + clip.Marked(strings.Trim(l.text, " \t#*=()"), peekShown, "…"), Evidence: []evidence{l.asEvidence()}})
+		a.addFinding(finding{Kind: kindLicense, Severity: info, Title: "License: " + clip.Marked(licenseName(l.text), peekShown, "…"), Evidence: []evidence{l.asEvidence()}})
 	}
+}
+
+// licenseName is the first line of a license without its decoration, such as parentheses around all of it.
+func licenseName(line string) string {
+	name := strings.Trim(line, " \t#*=")
+	if inner, ok := strings.CutPrefix(name, "("); ok && strings.Index(inner, ")") == len(inner)-1 {
+		name = strings.TrimSuffix(inner, ")")
+	}
+	return name
 }
 
 func firstQuotable(p fileExcerpt) (fileLine, bool) {

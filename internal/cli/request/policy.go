@@ -28,11 +28,15 @@ func (r *Flags) completePolicy(c *cobra.Command) error {
 		return nil
 	}
 	p, err := r.userPolicy()
+	where := ""
+	if err != nil && c.Flags().Changed("policy") {
+		where = "--policy "
+	}
 	if err == nil {
 		err = checkDirectoryPolicy(r.Request.Dir)
 	}
 	if err != nil {
-		return exit.UsageError("`troupe policy test FILE` checks a policy; docs/policy.md has its form", "%s", strings.TrimPrefix(err.Error(), "policy: "))
+		return exit.UsageError("`troupe policy test FILE` checks a policy; docs/policy.md has its form", "%s%s", where, strings.TrimPrefix(err.Error(), "policy: "))
 	}
 	if len(p.Rules) > 0 {
 		r.Request.Policy = &p
