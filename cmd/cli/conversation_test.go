@@ -127,6 +127,9 @@ func TestAPipedChat(t *testing.T) {
 		out, err := cmd.Output()
 		return string(out), exitOf(t, err)
 	}
+	if out, code := chat("/quit\nnot this\n"); code != 0 || out != "" {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
 	if out, code := chat("hello\n\nand now\n/exit\nnot this\n"); code != 0 || out != "one: hello\ntwo: and now\n" {
 		t.Errorf("the chat: %d, %q", code, out)
 	}

@@ -22,7 +22,10 @@ import (
 const lineBytesMax = 256 << 10
 
 // chatHelp says what may be typed.
-const chatHelp = "each line is a message; /NAME calls a command of the project; /exit or Ctrl-D ends the chat"
+const chatHelp = "each line is a message; /NAME calls a command of the project; /exit, /quit or Ctrl-D ends the chat"
+
+// endsChat reports whether a line ends a chat.
+func endsChat(line string) bool { return line == "/exit" || line == "/quit" }
 
 // Chat makes the command chat.
 func (cs *Commands) Chat() *cobra.Command {
@@ -35,7 +38,7 @@ conversation: each run goes on with the history and the journal of the one befor
 --agent names the agent that gets the first message; if it hands off the conversation,
 later messages go to the agent that has it.
 The conversation stays; "troupe chat --conversation ID" goes on with it, today or
-another day. An empty line is skipped; "/exit" or the end of the input ends the chat,
+another day. An empty line is skipped; "/exit", "/quit" or the end of the input ends the chat,
 and "/help" says so.
 A message whose run fails is reported, and the next one goes on; the exit code is then
 that of the last run that failed. If nobody types the messages, the chat ends with code 5
@@ -94,7 +97,7 @@ func (cs *Commands) chat(c *cobra.Command, flags *request.Flags) error {
 		if text == "" {
 			continue
 		}
-		if text == "/exit" {
+		if endsChat(text) {
 			break
 		}
 		if text == "/help" {
@@ -148,7 +151,7 @@ func countLines(lines *bufio.Scanner) (n int, all bool) {
 	go func() {
 		count := 0
 		for lines.Scan() {
-			if text := strings.TrimSpace(lines.Text()); text != "" && text != "/exit" && text != "/help" {
+			if text := strings.TrimSpace(lines.Text()); text != "" && !endsChat(text) && text != "/help" {
 				count++
 			}
 		}
