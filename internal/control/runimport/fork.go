@@ -295,7 +295,7 @@ func checkForkDir(dir, original string) error {
 		return badFile("name a directory that exists", "dir: %v", err)
 	}
 	if shared := workdir.IsBelow(original, real) || workdir.IsBelow(real, original); shared {
-		return badFile("name a copy outside of it",
+		return badFile("name a copy outside of it; `troupe run --fork` without --dir makes one",
 			"dir is %s, and the forked run works in %s: both would write there", dir, original)
 	}
 	return nil
