@@ -155,17 +155,14 @@ func LeavesRoot(err error) bool {
 var lineNumber = lazyregexp.New(`\bline (\d+)`)
 
 // ErrorLine returns the line at which a parser reports an error (", line 3"), without what the
-// error quotes of the file; "" if it reports no line. It also says which keys are known where one is not, and what an
-// error has as its PublicText.
+// error quotes of the file; "" if it reports no line. It also says which keys are known where one is not, and
+// why a file has not the form that it should have.
 func ErrorLine(err error) string {
 	if key, ok := errors.AsType[*KeyError](err); ok {
 		return ", " + key.publicText()
 	}
-	if public, ok := errors.AsType[interface {
-		error
-		PublicText() string
-	}](err); ok {
-		return ", " + public.PublicText()
+	if form, ok := errors.AsType[*FormError](err); ok {
+		return ", " + form.publicText()
 	}
 	if m := lineNumber.FindStringSubmatch(err.Error()); m != nil {
 		return ", line " + m[1]

@@ -4,36 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/troupe-run/troupe/internal/lazyregexp"
+	"github.com/troupe-run/troupe/internal/safefile"
 )
-
-// formError says at which line a file is no script, and why.
-type formError struct {
-	line int    // 0: unknown
-	why  string // quotes nothing of the file
-	full error  // may quote the file
-}
-
-func (e *formError) Error() string { return e.full.Error() }
-
-func (e *formError) Unwrap() error { return e.full }
-
-// PublicText is what a client may read that must not read the file.
-func (e *formError) PublicText() string {
-	if e.line > 0 {
-		return fmt.Sprintf("line %d: %s", e.line, e.why)
-	}
-	return e.why
-}
 
 // malformed is the error of a script that is well-formed YAML. Its cause quotes names and labels alone.
 func malformed(why string) error {
-	return &formError{why: why, full: errors.New(why)}
+	return &safefile.FormError{Why: why, Full: errors.New(why)}
 }
 
 var (
@@ -67,14 +48,14 @@ var expectedForms = map[string]string{
 func explainMismatch(err *yaml.TypeError) error {
 	m := mismatch.FindStringSubmatch(err.Errors[0])
 	if m == nil {
-		return &formError{why: "a value has another form than its key takes", full: err}
+		return &safefile.FormError{Why: "a value has another form than its key takes", Full: err}
 	}
 	line, _ := strconv.Atoi(m[1]) // digits
 	why, ok := expectedForms[m[2]]
 	if !ok {
 		why = "a value has another form than its key takes"
 	}
-	return &formError{line: line, why: why, full: err}
+	return &safefile.FormError{Line: line, Why: why, Full: err}
 }
 
 // incomplete says by the parser's error what an unfinished list or mapping lacks. The parser names the line before the
@@ -101,7 +82,7 @@ func explainSyntax(err error, taken []byte) error {
 	if m == nil {
 		if m := unknownAnchor.FindStringSubmatch(err.Error()); m != nil {
 			here = 1 + bytes.Count(taken[:max(0, bytes.LastIndex(taken, []byte("*"+m[1])))], []byte("\n"))
-			return &formError{line: here, why: "a text that begins with * is in quotes, or it is the name of an anchor, and there is none", full: err}
+			return &safefile.FormError{Line: here, Why: "a text that begins with * is in quotes, or it is the name of an anchor, and there is none", Full: err}
 		}
 		return err
 	}
@@ -111,20 +92,5 @@ func explainSyntax(err error, taken []byte) error {
 		why = fmt.Sprintf(lacks, line+1)
 		line = here
 	}
-	return &formError{line: line, why: why, full: fmt.Errorf("line %d: %s", line, why)}
-}
-
-// byteReader gives the decoder one byte at a time, so that what it has taken when it fails is where it failed.
-type byteReader struct {
-	data  []byte
-	taken int
-}
-
-func (r *byteReader) Read(p []byte) (int, error) {
-	if r.taken == len(r.data) {
-		return 0, io.EOF
-	}
-	n := copy(p[:min(1, len(p))], r.data[r.taken:])
-	r.taken += n
-	return n, nil
+	return &safefile.FormError{Line: line, Why: why, Full: fmt.Errorf("line %d: %s", line, why)}
 }

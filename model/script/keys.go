@@ -1,11 +1,13 @@
 package script
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"reflect"
 	"strconv"
 	"strings"
+	"testing/iotest"
 
 	"go.yaml.in/yaml/v3"
 
@@ -32,14 +34,14 @@ var keyOwners = map[string]struct {
 // explainDecoding names the first unknown key of a script with the keys that its place may have. Without one it says
 // what the first value of another form has to be, or where the file is no YAML.
 func explainDecoding(err error, data []byte) error {
-	if _, ok := errors.AsType[*formError](err); ok || errors.Is(err, io.EOF) {
+	if _, ok := errors.AsType[*safefile.FormError](err); ok || errors.Is(err, io.EOF) {
 		return err
 	}
 	list, ok := errors.AsType[*yaml.TypeError](err)
 	if !ok {
-		r := &byteReader{data: data}
-		_ = yaml.NewDecoder(r).Decode(&yaml.Node{}) // fails at the same place
-		return explainSyntax(err, data[:r.taken])
+		r := bytes.NewReader(data)
+		_ = yaml.NewDecoder(iotest.OneByteReader(r)).Decode(&yaml.Node{}) // what it has taken when it fails is where it failed
+		return explainSyntax(err, data[:len(data)-r.Len()])
 	}
 	for _, text := range list.Errors {
 		m := unknownField.FindStringSubmatch(text)

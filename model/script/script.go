@@ -151,8 +151,8 @@ type Duration time.Duration
 func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	v, err := time.ParseDuration(n.Value)
 	if err != nil || v < 0 {
-		return &formError{line: n.Line, why: "a duration such as 50ms is expected",
-			full: fmt.Errorf("line %d: %q is not a duration such as 50ms", n.Line, n.Value)}
+		return &safefile.FormError{Line: n.Line, Why: "a duration such as 50ms is expected",
+			Full: fmt.Errorf("line %d: %q is not a duration such as 50ms", n.Line, n.Value)}
 	}
 	*d = Duration(v)
 	return nil
