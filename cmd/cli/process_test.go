@@ -20,6 +20,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/internal/cli/exit"
 )
 
 // patience is how long a test waits for something that must come.
@@ -206,6 +207,38 @@ func TestARunOutlivesTheOwnerItJoined(t *testing.T) {
 	}
 	if strings.Count(stdout.String(), "\n") != 1 {
 		t.Errorf("not one result: %s", stdout)
+	}
+}
+
+// The process that has the logs is killed while another waits for a result there: that one reads the logs itself.
+func TestAWaitForAResultOutlivesTheOwner(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, map[string]string{"slow.yaml": "default: [{text: at last, delay: 10m}]"})
+	const run = "01m7zzzzzzzzzzzzzzzzzzzzz2"
+	owner := s.command("run", "-m", "script/slow.yaml", "--run-id", run, "wait")
+	pipe, err := owner.StderrPipe()
+	if err == nil {
+		err = owner.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := watchOutput(pipe)
+	began.until(t, event.KindAgentSpawned)
+	waiting := s.command("result", "--wait", run)
+	var stderr bytes.Buffer
+	waiting.Stderr = &stderr
+	if err := waiting.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond) // it has joined the owner on most machines; else it finds none, and says the same
+	if err := owner.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	began.end()
+	_ = owner.Wait()
+	if code := exitOf(t, waiting.Wait()); code != exit.NoNode || !strings.Contains(stderr.String(), "no node runs "+run) || !strings.Contains(stderr.String(), "--resume") {
+		t.Errorf("exit %d: %s", code, &stderr)
 	}
 }
 

@@ -22,7 +22,7 @@ func (cs *Commands) Result() *cobra.Command {
 		Example:     "  troupe result 01k9z3\n  troupe result --wait -o json 01k9z3 | jq -r .result",
 		Annotations: map[string]string{command.Formats: command.RunFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
+			return cs.Sessions.AskOwners(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
 				return cs.printResult(ctx, s, run, wait)
 			})
 		},

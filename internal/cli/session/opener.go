@@ -88,6 +88,25 @@ func (o *Opener) VisitRun(why Purpose, text string, do func(ctx context.Context,
 	})
 }
 
+// AskOwners is VisitRun for a command that prints nothing before it has its answer: if the process that it has joined ends
+// meanwhile, the command asks the next owner of the state directory, or a node of its own.
+func (o *Opener) AskOwners(why Purpose, text string, do func(ctx context.Context, s *Session, run string) error) error {
+	for {
+		gone := false
+		err := o.Visit(why, func(ctx context.Context, s *Session) error {
+			run, err := s.FindRun(ctx, text)
+			if err == nil {
+				err = do(ctx, s, run)
+			}
+			gone = s.OwnerPID != 0 && s.IsGone(err)
+			return err
+		})
+		if !gone {
+			return err
+		}
+	}
+}
+
 // Prices are those of --pricing-file.
 func (o *Opener) Prices() (catalog.FactTable, error) {
 	t, err := catalog.LoadFile(o.PricingFile)
