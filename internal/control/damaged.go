@@ -304,8 +304,8 @@ func (c *canceler) endRow(ctx context.Context, info client.RunInfo, why string) 
 	if err != nil {
 		return err
 	}
-	buried, err := runlog.IsDeleted(ctx, c.cfg.Post, info.RunID)
-	if err == nil && buried { // it was deleted meanwhile
+	deleted, err := runlog.IsDeleted(ctx, c.cfg.Post, info.RunID)
+	if err == nil && deleted { // it was deleted meanwhile
 		err = c.cfg.Runs.Remove(ctx, info.RunID)
 	}
 	return err

@@ -90,11 +90,11 @@ func (c *remover) removeTombstones(ctx context.Context, listed map[string]bool, 
 		if last != "" && (ctx.Err() != nil || time.Now().After(until)) {
 			return n, last, nil
 		}
-		stamp, buried, err := runlog.ReadFirstEntry(ctx, c.cfg.Post, at)
+		stamp, deleted, err := runlog.ReadFirstEntry(ctx, c.cfg.Post, at)
 		if err != nil {
 			return n, "", err
 		}
-		if buried && now.Sub(time.UnixMilli(stamp)) >= tombstoneAge {
+		if deleted && now.Sub(time.UnixMilli(stamp)) >= tombstoneAge {
 			if err := c.cfg.Post.Purge(ctx, at, 0); err != nil {
 				return n, "", fmt.Errorf("control: prune: %w", err)
 			}

@@ -16,21 +16,21 @@ import (
 
 // IsDeleted reports whether a run was deleted: its supervisor's log then holds only the
 // tombstone.
-func IsDeleted(ctx context.Context, post mailbox.Store, run string) (buried bool, err error) {
-	_, buried, err = ReadFirstEntry(ctx, post, mailbox.At(run, mailbox.Super))
-	return buried, err
+func IsDeleted(ctx context.Context, post mailbox.Store, run string) (deleted bool, err error) {
+	_, deleted, err = ReadFirstEntry(ctx, post, mailbox.At(run, mailbox.Super))
+	return deleted, err
 }
 
 // ReadFirstEntry reads the first entry of a log.
-func ReadFirstEntry(ctx context.Context, post mailbox.Store, at mailbox.Address) (stamp int64, buried bool, err error) {
+func ReadFirstEntry(ctx context.Context, post mailbox.Store, at mailbox.Address) (stamp int64, deleted bool, err error) {
 	err = post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
-		stamp, buried = m.At, activation.IsTombstone([]mailbox.Message{m})
+		stamp, deleted = m.At, activation.IsTombstone([]mailbox.Message{m})
 		return ErrEnough
 	})
 	if err != nil && !errors.Is(err, ErrEnough) {
 		return 0, false, fmt.Errorf("control: read %s: %w", at, err)
 	}
-	return stamp, buried, nil
+	return stamp, deleted, nil
 }
 
 // ExplainMissing returns the error that explains why a run does not exist.
@@ -38,11 +38,11 @@ func ExplainMissing(ctx context.Context, post mailbox.Store, run string) error {
 	if names.CheckToken(run) != nil {
 		return refuse.NoRun(run)
 	}
-	buried, err := IsDeleted(ctx, post, run)
+	deleted, err := IsDeleted(ctx, post, run)
 	switch {
 	case err != nil:
 		return err
-	case buried:
+	case deleted:
 		return refuse.RunDeleted(run)
 	}
 	if half, err := isUnfinishedRestore(ctx, post, run); half || err != nil {
@@ -54,11 +54,11 @@ func ExplainMissing(ctx context.Context, post mailbox.Store, run string) error {
 // ExplainNoAgent returns the error that explains why an agent of a run has no log: there is none, or the run
 // was deleted since its row was read.
 func ExplainNoAgent(ctx context.Context, post mailbox.Store, id spec.ID, run string) error {
-	buried, err := IsDeleted(ctx, post, run)
+	deleted, err := IsDeleted(ctx, post, run)
 	switch {
 	case err != nil:
 		return err
-	case buried:
+	case deleted:
 		return refuse.RunDeleted(run)
 	}
 	return refuse.NoAgent(id, run)

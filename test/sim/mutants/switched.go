@@ -77,7 +77,7 @@ func (p *switched) addCopy(mutant string, f *source, fn *ast.FuncDecl, changes [
 // that give names to its nameless parameters.
 func (f *source) callOf(fn *ast.FuncDecl, name string) (named []splice, call string) {
 	var args []string
-	take := func(fields []*ast.Field) {
+	nameArguments := func(fields []*ast.Field) {
 		for _, field := range fields {
 			dots := ""
 			if _, variadic := field.Type.(*ast.Ellipsis); variadic {
@@ -99,7 +99,7 @@ func (f *source) callOf(fn *ast.FuncDecl, name string) (named []splice, call str
 		}
 	}
 	if fn.Recv != nil {
-		take(fn.Recv.List)
+		nameArguments(fn.Recv.List)
 		name, args = args[0]+"."+name, nil
 	}
 	if fn.Type.TypeParams != nil {
@@ -111,7 +111,7 @@ func (f *source) callOf(fn *ast.FuncDecl, name string) (named []splice, call str
 		}
 		name += "[" + strings.Join(types, ", ") + "]"
 	}
-	take(fn.Type.Params.List)
+	nameArguments(fn.Type.Params.List)
 	call = name + "(" + strings.Join(args, ", ") + ")"
 	if fn.Type.Results == nil {
 		return named, call + "\nreturn"

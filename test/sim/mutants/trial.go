@@ -102,6 +102,9 @@ func (t *trial) try(m Mutant) (v verdict) {
 	return v
 }
 
+// prefixRuns is how many runs TestEveryPrefix cuts at each entry, where it is the judge.
+const prefixRuns = "60"
+
 // killed matches the line in which the simulator's test reports the failed seed.
 var killed = regexp.MustCompile(`seed (\d+), (.*)`)
 
@@ -110,7 +113,7 @@ func (t *trial) play(dir, program, mutant string) (seed, why string, err error) 
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", "", err
 	}
-	play := exec.Command(t.program(program), "-test.run", t.judge, "-test.failfast", "-sim.seeds", strconv.Itoa(t.seeds), "-sim.any", strconv.Itoa(t.seeds), "-sim.reach=false", "-sim.runs=60")
+	play := exec.Command(t.program(program), "-test.run", t.judge, "-test.failfast", "-sim.seeds", strconv.Itoa(t.seeds), "-sim.any", strconv.Itoa(t.seeds), "-sim.reach=false", "-sim.runs="+prefixRuns)
 	play.Dir, play.Env = dir, append(os.Environ(), "TMPDIR="+dir, chosenMutant+"="+mutant)
 	out, err := play.CombinedOutput()
 	if err == nil {
