@@ -12,7 +12,7 @@ import (
 )
 
 func main() {
-	firstcollection.Delay()
 	pidregistry.ShareOneLockPerMap()
+	firstcollection.Delay()
 	os.Exit(cli.Run(os.Args[1:], embedded.StartServer, cli.JoinTimeout))
 }

@@ -210,6 +210,15 @@ func TestARunOutlivesTheOwnerItJoined(t *testing.T) {
 	}
 }
 
+// hasSocket reports whether a process has a socket open.
+func hasSocket(pid int) bool {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	return err == nil && slices.ContainsFunc(files, func(file string) bool {
+		to, err := os.Readlink(file)
+		return err == nil && strings.HasPrefix(to, "socket:")
+	})
+}
+
 // The process that has the logs is killed while another waits for a result there: that one reads the logs itself.
 func TestAWaitForAResultOutlivesTheOwner(t *testing.T) {
 	t.Parallel()
@@ -231,7 +240,9 @@ func TestAWaitForAResultOutlivesTheOwner(t *testing.T) {
 	if err := waiting.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(500 * time.Millisecond) // it has joined the owner on most machines; else it finds none, and says the same
+	for late := time.Now().Add(patience); !hasSocket(waiting.Process.Pid) && time.Now().Before(late); <-time.After(pollPause) {
+	}
+	<-time.After(answerGuard) // it has joined the owner on most machines; else it finds none, and says the same
 	if err := owner.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
