@@ -11,6 +11,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/buildslots"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -32,7 +33,7 @@ func stillBuilds(t *testing.T, most int) *slowBuilds {
 		<-s.finish
 		return supervisor.Opened{}, client.RunAccepted{}, nil
 	}}).opener
-	s.building = newBuildSlots(most)
+	s.building = buildslots.New(most)
 	return s
 }
 
@@ -78,10 +79,17 @@ func TestAttackManyBuildsAtOnce(t *testing.T) {
 		if _, _, err := s.build(t.Context(), client.RunRequest{}); err != nil {
 			t.Errorf("a build after the others: %v", err)
 		}
-		if synctest.Wait(); s.building.building != 0 || len(s.building.owners) != 0 {
-			t.Errorf("left: %d builds, owners %v", s.building.building, s.building.owners)
-		}
+		synctest.Wait()
+		s.checkNoneLeft(t)
 	})
+}
+
+// checkNoneLeft checks that no build has a slot or waits for one.
+func (s *slowBuilds) checkNoneLeft(t *testing.T) {
+	t.Helper()
+	if building, overdue := s.building.Counts(); building != 0 || len(overdue) != 0 {
+		t.Errorf("left: %d builds, overdue by owner %v", building, overdue)
+	}
 }
 
 // TestAttackSlowBuildsOfAnOwner: an owner whose builds are slow has half of the slots, however many it sends, and the builds
@@ -123,10 +131,10 @@ func TestAttackBuildsThatNeverEnd(t *testing.T) {
 		if err := <-s.ended; !refuse.HasCode(err, client.CodeUnavailable) || time.Since(began) != bounds.RequestTimeout {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
-		for range overdueBuildsMax - 1 {
+		for range buildslots.OverdueMax - 1 {
 			s.begin(t.Context(), "bob")
 		}
-		for range overdueBuildsMax - 1 {
+		for range buildslots.OverdueMax - 1 {
 			if err := <-s.ended; err == nil {
 				t.Error("a build that never ends has ended")
 			}
@@ -134,13 +142,13 @@ func TestAttackBuildsThatNeverEnd(t *testing.T) {
 		if n := s.counts(); n["bob"] == 0 {
 			t.Error("no build of bob has begun")
 		}
-		for s.building.owners["bob"].overdue < overdueBuildsMax {
+		for overdue := map[string]int{}; overdue["bob"] < buildslots.OverdueMax; _, overdue = s.building.Counts() {
 			s.begin(t.Context(), "bob")
 			<-s.ended // after bounds.BuildTimeout
 			s.counts()
 		}
-		if s.building.building != 0 {
-			t.Errorf("%d slots are taken by builds that do not end", s.building.building)
+		if building, _ := s.building.Counts(); building != 0 {
+			t.Errorf("%d slots are taken by builds that do not end", building)
 		}
 		if _, _, err := s.build(t.Context(), client.RunRequest{RunID: "r", Owner: "bob"}); !refuse.HasCode(err, client.CodeUnavailable) || len(s.counts()) > 0 {
 			t.Errorf("one more build of bob: %v", err)
@@ -151,9 +159,7 @@ func TestAttackBuildsThatNeverEnd(t *testing.T) {
 		}
 		close(s.finish)
 		synctest.Wait()
-		if len(s.building.owners) != 0 || s.building.building != 0 {
-			t.Errorf("left: %d builds, owners %v", s.building.building, s.building.owners)
-		}
+		s.checkNoneLeft(t)
 	})
 }
 
@@ -165,7 +171,7 @@ func TestAPanicInABuildIsThatOfItsRequest(t *testing.T) {
 		if p := recover(); !strings.HasPrefix(fmt.Sprint(p), "mistake") {
 			t.Errorf("it panicked with %v", p)
 		}
-		if c.building.building != 0 {
+		if building, _ := c.building.Counts(); building != 0 {
 			t.Error("the slot is taken")
 		}
 	}()

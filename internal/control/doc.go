@@ -8,7 +8,8 @@
 //   - how agents are canceled that their supervisor does not reach
 //
 // The packages below:
-//   - fairqueue, bounds, workgroup: the order of requests; their limits; the goroutines of the service
+//   - fairqueue, buildslots, bounds, workgroup: the order of requests; the turns of builds; limits of requests; the
+//     goroutines of the service
 //   - runindex: the index of runs, and the callers that wait for them
 //   - runlog: what logs say, by a replay; the logs of conversations and schedules, which belong to no actor
 //   - retention: which run goes next, by its age or for room
@@ -24,7 +25,7 @@
 //   - list.go: the lists of the index
 //   - findrun.go, views.go, describe.go, viewer.go: one run, by its id
 //   - events.go, logs.go, transcript.go: events, entries and messages again
-//   - open.go, reopen.go, dryrun.go, queue.go, localrun.go, room.go, runlocks.go: opening runs, and waiting for them
+//   - open.go, build.go, reopen.go, dryrun.go, queue.go, localrun.go, room.go, runlocks.go: opening runs, and waiting for them
 //   - history.go, uploads.go, attach.go: histories and files with which runs begin
 //   - commander.go, answers.go, approvals.go, storedanswers.go, context.go, backlog.go, permissions.go, subtreelimit.go,
 //     handoff.go: commands for live runs

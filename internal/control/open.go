@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/control/bounds"
+	"github.com/troupe-run/troupe/internal/control/buildslots"
 	"github.com/troupe-run/troupe/internal/control/runimport"
 	"github.com/troupe-run/troupe/internal/control/runindex"
 	"github.com/troupe-run/troupe/internal/control/schedules"
@@ -37,7 +38,7 @@ type opener struct {
 	// opening has a slot for each run that is opened now; nil: other nodes open runs on the same logs, too.
 	opening chan struct{}
 	// building has the slots for runs that are built now.
-	building *buildSlots
+	building *buildslots.Slots
 }
 
 // opensPerProcessor is how many runs a node that owns all logs opens at once, for each processor. A run that is open
@@ -51,7 +52,7 @@ const (
 func newOpener(p *parts, forker *runimport.Forker) *opener {
 	c := &opener{cfg: p.cfg, lookup: p.lookup, owners: p.owners, lanes: p.lanes, schedules: p.schedules, admission: p.admission, commander: p.commander, canceler: p.canceler,
 		histories: p.histories, keeper: p.keeper, forker: forker, locks: p.locks,
-		building: newBuildSlots(buildsPerProcessor * runtime.GOMAXPROCS(0))}
+		building: buildslots.New(buildsPerProcessor * runtime.GOMAXPROCS(0))}
 	if p.cfg.Cluster == nil {
 		c.opening = make(chan struct{}, opensAtOnce(p.cfg.LogsSynced)*runtime.GOMAXPROCS(0))
 	}

@@ -160,6 +160,7 @@ var layers = [][]string{
 	{"internal/activation", "internal/bus/bustest", "internal/mcpclient", "internal/policy"},
 	{"actors", "client", "internal/replay", "internal/runfile", "internal/telemetry"},
 	{"internal/refuse", "internal/control/bounds", "internal/control/fairqueue", "internal/control/workgroup"},
+	{"internal/control/buildslots"},
 	{"internal/control/runevent", "internal/control/runlog", "internal/control/runindex"},
 	{"internal/control/retention", "internal/control/runimport", "internal/control/runview", "internal/control/schedules"},
 	{"client/audit", "client/report", "internal/answertext", "internal/abandon", "internal/approval", "internal/control", "internal/eval", "internal/term"},
