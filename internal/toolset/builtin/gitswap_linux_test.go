@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -59,12 +60,13 @@ func (b *testBox) swapGit(at func(func()) func(), part, with, victim, hash strin
 	}
 	for _, call := range [][2]string{{"git_log", `{}`}, {"git_show", `{"rev":"` + hash + `"}`}, {"git_show", `{"rev":"HEAD","path":"secret"}`}, {"git_blame", `{"path":"secret"}`},
 		{"git_numstat", `{}`}, {"glob", `{"pattern":"**"}`}} {
+		var once sync.Once // git_numstat starts two commands at the same time
 		swapped := false
 		done := at(func() {
-			if !swapped {
+			once.Do(func() {
 				swapped = true
 				b.exchangeNames(name, other)
-			}
+			})
 		})
 		got := b.callTool(call[0], "%s", call[1])
 		done()
