@@ -128,8 +128,10 @@ func (c *commander) appendToViewed(ctx context.Context, l runview.View, request 
 const (
 	// commandsUnread is how many commands of one owner a node appends to a log before it looks how many the log holds.
 	commandsUnread = 64
-	// commandsMax is how many commands a log may hold before it takes only answers and cancels.
-	commandsMax = activation.RequestsMax - 128
+	// commandsMax is how many commands a log may hold before it takes only answers and cancels, and answersKept how many
+	// answers it then has room for.
+	commandsMax = activation.RequestsMax - answersKept
+	answersKept = 128
 )
 
 // checkCommandCounts refuses a command that the actor would not read, because its log holds too many of them. Only of logs to

@@ -88,20 +88,24 @@ func (o *Opener) VisitRun(why Purpose, text string, do func(ctx context.Context,
 	})
 }
 
+// ownersAsked is how many owners of a state directory a command asks, one after the other.
+const ownersAsked = 5
+
 // AskOwners is VisitRun for a command that prints nothing before it has its answer: if the process that it has joined ends
-// meanwhile, the command asks the next owner of the state directory, or a node of its own.
+// meanwhile, the command asks the next owner of the state directory, or a node of its own. An owner that answers with an
+// error has not ended, whatever it lacks.
 func (o *Opener) AskOwners(why Purpose, text string, do func(ctx context.Context, s *Session, run string) error) error {
-	for {
+	for asked := 1; ; asked++ {
 		gone := false
 		err := o.Visit(why, func(ctx context.Context, s *Session) error {
 			run, err := s.FindRun(ctx, text)
 			if err == nil {
 				err = do(ctx, s, run)
 			}
-			gone = s.OwnerPID != 0 && s.IsGone(err)
+			gone = s.isOwnerGone(err)
 			return err
 		})
-		if !gone {
+		if !gone || asked == ownersAsked {
 			return err
 		}
 	}

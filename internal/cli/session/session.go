@@ -92,6 +92,13 @@ func (s *Session) IsGone(err error) bool {
 	return err != nil && (client.Lost(err) || errors.Is(context.Cause(s.Context), errNodeGone))
 }
 
+// isOwnerGone reports whether an error of a request says that the process that the session has joined is gone. One that
+// answers is not.
+func (s *Session) isOwnerGone(err error) bool {
+	_, isAnswer := errors.AsType[*client.Error](err)
+	return s.OwnerPID != 0 && s.IsGone(err) && !isAnswer
+}
+
 // IsElsewhere reports whether the node is behind a server that is not ours.
 func (s *Session) IsElsewhere() bool { return s.Node == nil && s.OwnerPID == 0 }
 

@@ -94,7 +94,8 @@ func (t *gitTools) numstatText(ctx context.Context, in numstatArgs) (string, err
 }
 
 // readChanges reads the newest commits that are no merges, in two commands at once: git compares the trees and files
-// of one commit after the other, on one core. partly reports that older commits are missing.
+// of one commit after the other, on one core. Both read the refs of one view, so no commit is in both or in none. partly
+// reports that older commits are missing.
 func (v *gitView) readChanges(ctx context.Context, limit int) (changes []commitChange, partly bool, err error) {
 	newer, older := v.startNumstat(ctx, 0, limit-limit/2), v.startNumstat(ctx, limit-limit/2, limit/2)
 	first, second := <-newer, <-older
